@@ -62,9 +62,10 @@ export default defineConfig(({ mode }) => ({
   },
   test: {
     ...(mode === 'test' ? { projects } : { include: mode === 'deep' ? deep : everything }),
-    testTimeout: mode === 'deep' ? 60_000 : 20_000,
+    // Long enough for a machine with half of the usual speed that does other work, too: a test that hangs is found all the same.
+    testTimeout: mode === 'deep' ? 180_000 : 60_000,
     // The first that needs a server or a program has it started or translated.
-    hookTimeout: 60_000,
+    hookTimeout: 120_000,
     // Which cases properties try: fresh ones only when somebody explores (test/support/properties.ts).
     env: { PROPERTY_SEED: process.env['PROPERTY_SEED'] ?? (mode === 'full' ? '' : '20') },
     // Long enough for a machine that is busy otherwise: what is asked for comes at once, or never.

@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createMemoryStore, type Store } from 'holdfast'
-import { openPostgresStore } from 'holdfast/postgres'
+import { openPostgresStore, type PostgresStoreOptions } from 'holdfast/postgres'
 import { openSqliteStore } from 'holdfast/sqlite'
 import { logger } from './logger.ts'
 import { withSchema } from './postgres.ts'
@@ -35,9 +35,10 @@ export async function withStore<Result>(address: string, use: (store: Store) => 
 export async function withPostgresStore<Result>(
   url: string,
   use: (store: Store, schema: string) => Promise<Result>,
+  options: Pick<PostgresStoreOptions, 'storageTimeout'> = {},
 ): Promise<Result> {
   return withSchema(url, async (schema) => {
-    const store = await openPostgresStore({ url, schema, logger })
+    const store = await openPostgresStore({ ...options, url, schema, logger })
     return closing(store, (opened) => use(opened, schema))
   })
 }

@@ -199,7 +199,7 @@ export interface RunningWorker {
 export async function createHoldfast(options: HoldfastOptions): Promise<Holdfast> {
   checkOptions(options, holdfastOptionNames, 'createHoldfast()')
   const { workflows = [], codec = jsonCodec(), offload, logger, services, versionFor } = options
-  const pauseCheckMs = toMs(options.untilInterval ?? '1h', 'createHoldfast({ untilInterval })', someTime)
+  const untilIntervalMs = toMs(options.untilInterval ?? '1h', 'createHoldfast({ untilInterval })', someTime)
   const pollMs = options.poll === undefined ? undefined : toMs(options.poll, 'createHoldfast({ poll })', pollBounds)
   const limits = checkLimits(options.limits ?? {})
   const mostTransactions = checkTransactions(options)
@@ -219,7 +219,7 @@ export async function createHoldfast(options: HoldfastOptions): Promise<Holdfast
     definitions,
     transaction,
     mostTransactions,
-    pauseCheckMs,
+    untilIntervalMs,
     pollMs,
     limits,
     tokenKey,
@@ -314,9 +314,9 @@ type Changes = Starter & Sender & Pick<Holdfast, 'cancel' | 'pause' | 'resume' |
 /** All methods that change something: each submits its operation, or executes it at once. */
 function changes(engine: Engine, client: Client): Changes {
   const submitter = new Submitter(engine, client)
-  const submit = submitter.submit.bind(submitter) as <const Asked extends Operation>(
-    asked: Asked,
-  ) => Promise<OperationResult<Asked>>
+  const submit = submitter.submit.bind(submitter) as <const Given extends Operation>(
+    given: Given,
+  ) => Promise<OperationResult<Given>>
   const submitBatch = submitter.submitBatch.bind(submitter) as Sender['submitBatch']
   return {
     start: client.start.bind(client) as Starter['start'],
@@ -328,10 +328,10 @@ function changes(engine: Engine, client: Client): Changes {
       submit(operation.sendOrStart(workflow, key, name, payload, input, options)),
     startMany: ((starts, options) => submitter.submitAll('start', starts, options)) as Sender['startMany'],
     complete: (token, value, options) => submit(operation.complete(token, value, options)),
-    submit: ((asked: Operation | string, payload?: unknown) =>
-      typeof asked === 'string'
-        ? new StartBuilder((options) => client.start(asked, payload, options))
-        : submit(asked)) as Sender['submit'],
+    submit: ((given: Operation | string, payload?: unknown) =>
+      typeof given === 'string'
+        ? new StartBuilder((options) => client.start(given, payload, options))
+        : submit(given)) as Sender['submit'],
     submitBatch,
     deadLetters: (options) => listDeadLetters(engine, options),
     retryDeadLetter: (letter, options) => retryDeadLetter(engine, letter, options),

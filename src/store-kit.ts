@@ -104,7 +104,7 @@ export {
   type Committed,
   type CommitWork,
   type EntryMark,
-  type JudgingWork,
+  type CommitReads,
   type Keyed,
   type Refusal,
   type StartingWork,
@@ -141,7 +141,7 @@ export { loadBudgets, type LoadBudget, type LoadBudgets } from './core/rules/cla
 export { fedCount } from './core/rules/feed-entries.ts'
 export { Hints, hintsOf, type Hint } from './core/rules/messages/hints.ts'
 export { matching } from './core/rules/find.ts'
-export { deadLetterPage, type LetterPlace } from './core/rules/messages/dead-letters.ts'
+export { deadLetterPage, type DeadLetterPosition } from './core/rules/messages/dead-letters.ts'
 export { countKeys, rewriteObjection } from './core/rules/claims/readable.ts'
 
 // The invariants of every committed state of a store, for its `doctor`.

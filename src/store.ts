@@ -134,8 +134,8 @@ export interface Store {
   changes(after: number, limit: number): Promise<readonly Change[]>
 
   /**
-   * Calls back when a run may have become claimable, now or sooner than was known, when a run has ended, when a message came
-   * for a run that is being performed, when a run without a holder times out soon, or when a chore is left to do. A hint
+   * Calls back when a run may have become claimable, now or sooner than was known, when a run has ended, when a message or a
+   * control request came for a held run, when a run without a holder times out soon, or when a chore is left to do. A hint
    * comes after its cause can be read, and never after unsubscribing. It may be lost; polling is authoritative.
    */
   listen(onHint: (hint: Hint) => void): Promise<() => void>

@@ -109,7 +109,7 @@ function ignoreSignals(): void {
   for (const signal of signals) process.off(signal, closeAll)
 }
 
-/** Tells our listeners, also those of another copy of this package, from those of an application. */
+/** Distinguishes our listeners, also those of another copy of this package, from those of an application. */
 const ours = Symbol.for('holdfast.signal-listener')
 
 function closeAll(signal: NodeJS.Signals): void {

@@ -17,7 +17,7 @@ function isPure(node) {
   return false
 }
 
-/** Tells whether the identifier is read as a value, rather than naming a property, a key or a type. */
+/** Whether the identifier is read as a value, rather than naming a property, a key or a type. */
 function isRead(node) {
   const parent = node.parent
   if (parent.type.startsWith('TS')) return parent.type === 'TSAsExpression' || parent.type === 'TSNonNullExpression'

@@ -40,11 +40,11 @@ export async function checkAgainst(call: Call, { module, against }: Compared, op
   await progress.end()
   const { all, unlisted, runs: disagree } = findings
   const sampled = sample < runs ? ` (sampled ${number(sample)} of ${number(runs)})` : ''
-  const verdict = disagree === 0 ? 'this build agrees with every one' : `this build disagrees with ${number(disagree)}`
-  const summary = `Replayed ${amount(replayed, 'run')} from ${recorded.from}${sampled}, and ${verdict}.`
+  const summary = disagree === 0 ? 'this build agrees with every one' : `this build disagrees with ${number(disagree)}`
+  const line = `Replayed ${amount(replayed, 'run')} from ${recorded.from}${sampled}, and ${summary}.`
   await printer.answer(
     { against: recorded.from, runs, replayed, disagree, findings: all, unlisted },
-    replayed === 0 ? `There is nothing to replay in ${recorded.from}.` : summary,
+    replayed === 0 ? `There is nothing to replay in ${recorded.from}.` : line,
     ...all.flatMap((finding) => ['', ...findingLines(finding)]),
     ...(unlisted === 0 ? [] : ['', `${amount(unlisted, 'run')} in yet other ways.`]),
     ...(disagree === 0 ? [] : ['', remedy]),

@@ -26,12 +26,12 @@ export function checkAbortSignal(given: unknown): AbortSignal | undefined {
 
 /**
  * Settles as the work does, or rejects with STORE_UNAVAILABLE as soon as the signal fires. If it has fired already, the work is
- * not begun. Work of several parts checks between them with `assertWanted`.
+ * not begun. Work of several parts checks between them with `assertNotAborted`.
  */
 export async function abortable<Value>(where: string, given: unknown, work: () => Promise<Value>): Promise<Value> {
   const signal = checkAbortSignal(given)
   if (signal === undefined) return work()
-  assertWanted(where, signal, false)
+  assertNotAborted(where, signal, false)
   return new Promise((resolve, reject) => {
     const aborted = (): void => reject(unwanted(where, signal, true))
     signal.addEventListener('abort', aborted, { once: true })
@@ -62,7 +62,7 @@ export function abortableLoads(store: Pick<Store, 'load'>, signal: AbortSignal |
 }
 
 /** Throws STORE_UNAVAILABLE if the signal has fired. */
-export function assertWanted(where: string, signal: AbortSignal | undefined, sent = true): void {
+export function assertNotAborted(where: string, signal: AbortSignal | undefined, sent = true): void {
   if (signal?.aborted === true) throw unwanted(where, signal, sent)
 }
 

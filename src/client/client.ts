@@ -24,7 +24,7 @@ import {
   checkWorkflow,
   describeRun,
   startedMeta,
-  type ChildOptions,
+  type StartedChildOptions,
   type Described,
   type StartOptions,
 } from './start/start-options.ts'
@@ -129,8 +129,8 @@ export class Client {
   }
 
   /** Inserts a run that is ready, and begins it here if there is room. It is on its way to the store when this returns. */
-  async launch(asked: PreparedStart | Promise<PreparedStart>): Promise<RunHandle<unknown>> {
-    const ready = asked instanceof Promise ? await asked : asked
+  async launch(start: PreparedStart | Promise<PreparedStart>): Promise<RunHandle<unknown>> {
+    const ready = start instanceof Promise ? await start : start
     const { engine } = this
     const { id, described, data } = ready
     const { localWorker } = engine
@@ -162,19 +162,19 @@ export class Client {
   }
 
   /** Starts a run inside a transaction. It is never begun at once: it may yet never have existed. */
-  async startWithin(
-    within: TransactionStore,
+  async startInTransaction(
+    transactionStore: TransactionStore,
     workflow: Definition | string,
     input: unknown,
     options?: StartOptions,
   ): Promise<RunHandle<unknown>> {
     const ready = await this.ready(workflow, input, options)
     const run = this.newRun(ready, null)
-    const [started] = (await within.start([run])) as [Started]
+    const [started] = (await transactionStore.start([run])) as [Started]
     if (!started.created) {
       // Only this transaction sees the run that it has started.
       const read = async (runId: string): Promise<Entry | undefined> =>
-        (await within.load([entryRequest(runId, 1)]))[0]?.entries[0]
+        (await transactionStore.load([entryRequest(runId, 1)]))[0]?.entries[0]
       return this.existing(read, started, run, ready)
     }
     this.lookAfter(run)
@@ -187,14 +187,14 @@ export class Client {
   }
 
   /** Starts a run with a message in its mailbox. If a run has its key or id already, tells which, and nothing has happened. */
-  async startWithMail(
+  async startWithMessages(
     { workflow, input, options }: { workflow: Definition | string; input?: unknown; options: StartOptions },
-    mailFor: (runId: string) => Promise<MessageDraft>,
+    messageFor: (runId: string) => Promise<MessageDraft>,
   ): Promise<Started> {
     const ready = await this.ready(workflow, input, options)
-    const mail = [await mailFor(ready.id)]
+    const messages = [await messageFor(ready.id)]
     // Not leased: its holder has to read the mailbox first, which an eager start does not.
-    const run = { ...this.newRun(ready, null), mail }
+    const run = { ...this.newRun(ready, null), messages }
     const started = await this.engine.start(run, options.abortSignal)
     if (started.created) this.lookAfter(run)
     return started
@@ -202,9 +202,9 @@ export class Client {
 
   /** A child, ready to be inserted with a commit of its parent. Without a key it lives in the shard of its parent. */
   readonly prepareChild = ({ parentId, workflow, input, options }: NewChild): NewRun | Promise<NewRun> => {
-    const asked = options as ChildOptions
-    checkChildOptions(asked, workflow.type)
-    const ready = this.ready(workflow, input, { ...asked, parent: parentId }, parentId)
+    const given = options as StartedChildOptions
+    checkChildOptions(given, workflow.type)
+    const ready = this.ready(workflow, input, { ...given, parent: parentId }, parentId)
     return ready instanceof Promise ? ready.then((later) => this.newRun(later, null)) : this.newRun(ready, null)
   }
 
@@ -311,21 +311,21 @@ export class Client {
   private async existing(
     read: FirstEntries['read'],
     { taken, run }: Started,
-    asked: NewRun,
+    given: NewRun,
     { value, options }: Pick<PreparedStart, 'value' | 'options'>,
   ): Promise<RunHandle<unknown>> {
     if (taken === 'key' && options?.onConflict !== 'return') {
       throw new HoldfastError(
         'RUN_EXISTS',
-        `Run ${run.id} of "${run.type}" has the key ${shown(asked.key)} and is ${run.status}. Wait for its end, cancel it, ` +
+        `Run ${run.id} of "${run.type}" has the key ${shown(given.key)} and is ${run.status}. Wait for its end, cancel it, ` +
           `or ask for it with onConflict: 'return'.`,
-        { details: { runId: run.id, type: run.type, key: asked.key, status: run.status } },
+        { details: { runId: run.id, type: run.type, key: given.key, status: run.status } },
       )
     }
-    if (taken === 'id' && run.type !== asked.type) {
+    if (taken === 'id' && run.type !== given.type) {
       throw new HoldfastError(
         'RUN_EXISTS',
-        `Run ${run.id} exists and is of type "${run.type}", not "${asked.type}". Choose another id.`,
+        `Run ${run.id} exists and is of type "${run.type}", not "${given.type}". Choose another id.`,
         { details: { runId: run.id, type: run.type } },
       )
     }

@@ -92,12 +92,12 @@ export type Operation<Answer = unknown> = {
 }[OperationKind]
 
 /** The answer of an operation. */
-export type OperationResult<Asked extends Operation> = Asked extends {
+export type OperationResult<Given extends Operation> = Given extends {
   readonly kind: 'start'
   readonly workflow: TypedDefinition<infer _Input, infer Output>
 }
   ? RunHandle<Output>
-  : Operations[Asked['kind']][1]
+  : Operations[Given['kind']][1]
 
 /** The answer of one operation of several: one that fails does not affect the others. */
 export type SettledOperation<Answer> =

@@ -183,23 +183,23 @@ class EndingWait extends Deferred<RunEnd> implements Watcher {
 
   removed(run: Run): void {
     this.over()
-    this.reject(runRemoved(run))
+    this.abandon(runRemoved(run))
   }
 
   closed(): void {
     this.over()
     const message = `This Holdfast was closed before run ${this.runId} ended. The run may go on elsewhere.`
-    this.reject(new HoldfastError('CLOSED', message, { details: { runId: this.runId } }))
+    this.abandon(new HoldfastError('CLOSED', message, { details: { runId: this.runId } }))
   }
 
   /** Gives up after a time. */
   limit(ms: number, error: () => Promise<HoldfastError>): void {
-    this.cancelTimeout = this.engine.ports.clock.after(ms, () => void error().then((reason) => this.giveUp(reason)))
+    this.cancelTimeout = this.engine.ports.clock.after(ms, () => void error().then((reason) => this.abandon(reason)))
   }
 
   /** Gives up when the signal fires. */
   heed(abortSignal: AbortSignal, error: () => HoldfastError): void {
-    const heard = (): void => this.giveUp(error())
+    const heard = (): void => this.abandon(error())
     abortSignal.addEventListener('abort', heard, { once: true })
     this.deafen = () => abortSignal.removeEventListener('abort', heard)
   }
@@ -207,9 +207,9 @@ class EndingWait extends Deferred<RunEnd> implements Watcher {
   /** Finds out whether the run has ended already, or is not there at all. */
   look(): void {
     this.engine.runEnds.look([this.runId]).then(
-      ([run]) => run ?? this.giveUp(runNotFound(this.runId)),
+      ([run]) => run ?? this.abandon(runNotFound(this.runId)),
       (error: unknown) => {
-        if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) return this.giveUp(error)
+        if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) return this.abandon(error)
         // The store is unavailable: asked again later.
         if (!this.isOver) this.cancelLook = this.engine.ports.clock.after(lookAgainMs, () => this.look())
       },
@@ -223,7 +223,7 @@ class EndingWait extends Deferred<RunEnd> implements Watcher {
     this.deafen?.()
   }
 
-  private giveUp(error: unknown): void {
+  private abandon(error: unknown): void {
     this.engine.runEnds.unwatch(this.runId, this)
     this.over()
     this.reject(error)

@@ -17,7 +17,7 @@ import type { RunHandle } from './run-handle.ts'
 import {
   broadcastOf,
   broadcastOutcome,
-  signalContentOf,
+  signalPayloadOf,
   messageTo,
   signalOutcome,
   type BroadcastOptions,
@@ -56,14 +56,14 @@ export function usingTransaction(engine: Engine, client: Client, tx: unknown): T
         "has your tables, 'sqlite:app.db' or 'postgres://…'.",
     )
   }
-  const within = transactions.inTransaction(tx)
+  const transactionStore = transactions.inTransaction(tx)
   const start = async (
     workflow: Definition | string,
     input?: unknown,
     options: StartOptions = {},
   ): Promise<RunHandle<unknown>> => {
     refuseAbortSignal(options)
-    return client.startWithin(within, workflow, input, options)
+    return client.startInTransaction(transactionStore, workflow, input, options)
   }
   return {
     start: start as Starter['start'],
@@ -76,22 +76,22 @@ export function usingTransaction(engine: Engine, client: Client, tx: unknown): T
       const runId = idOf(reference)
       refuseAbortSignal(options)
       checkOptions(options, ['id'], 'signal()')
-      const content = await signalContentOf(engine, named, payload, options.id)
+      const content = await signalPayloadOf(engine, named, payload, options.id)
       if (!isRunId(runId)) return { outcome: 'target-not-found' }
-      const [delivered] = await within.deliver([await messageTo(engine, runId, content)])
+      const [delivered] = await transactionStore.deliver([await messageTo(engine, runId, content)])
       return signalOutcome(engine.limits, runId, content.id, delivered as Delivered)
     },
     async broadcast(topic, payload, options = {}) {
       refuseAbortSignal(options)
-      const mail = await broadcastOf(engine, topic, payload, options)
-      const [delivered] = await within.deliver([mail])
-      return broadcastOutcome(engine.limits, mail, delivered as Delivered)
+      const message = await broadcastOf(engine, topic, payload, options)
+      const [delivered] = await transactionStore.deliver([message])
+      return broadcastOutcome(engine.limits, message, delivered as Delivered)
     },
     async cancel(reference, options = {}) {
       refuseAbortSignal(options)
       const runId = idOf(reference)
       const request = { ...cancelRequest(options), id: engine.transitionId(), runId }
-      const [answer] = await within.control([request])
+      const [answer] = await transactionStore.control([request])
       return cancelledOf(runId, answer as ControlResult)
     },
   }

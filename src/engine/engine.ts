@@ -6,6 +6,7 @@ import type { Entry } from '../core/model/entry.ts'
 import { bug, HoldfastError } from '../core/errors/error.ts'
 import { createRunIds, type RunIds } from '../core/model/run-id.ts'
 import { defaultLimits, type Limits } from '../core/definition/limits.ts'
+import { utf8Weight } from '../core/payload/bytes.ts'
 import type { Payloads } from '../core/payload/payload.ts'
 import { withTimeout } from '../core/runtime/backoff.ts'
 import type { Ports } from '../core/runtime/ports.ts'
@@ -35,7 +36,7 @@ export interface EngineOptions {
   /** How many of those may be open at once. @default as many as the store has places for, or 10 */
   readonly mostTransactions?: number | undefined
   /** How often `ctx.until` checks its condition, unless the call has its own interval. @default 1 h */
-  readonly pauseCheckMs?: number
+  readonly untilIntervalMs?: number
   /** How long to wait at most before polling without a hint. @default the poller's own interval */
   readonly pollMs?: number | undefined
   /** The key from which the secrets of tokens are derived. @default the key that the store keeps for that */
@@ -54,11 +55,15 @@ export interface LocalWorker {
   cancel(): void
   /** A client has controlled a run: if it is moving here, it learns of that at once. */
   controlled(run: Run): void
+  /** There is a control request for a run: if it is claimed here and has not begun, it does not begin. May be called for any run. */
+  controlRequested(runId: string): void
+  /** A run has ended: if it is claimed here and has not begun, it does not begin. May be called for any run. */
+  ended(runId: string): void
   /** A message came for a run: if it is moving here, it learns of that at once. May be called for any run. */
   messageArrived(runId: string): void
-  /** Tells whether a run is moving here: then its end is known as soon as it is committed. */
+  /** Whether a run is moving here: then its end is known as soon as it is committed. */
   isMoving(runId: string): boolean
-  /** Tells whether the frame of a run that waits is kept here. */
+  /** Whether the frame of a run that waits is kept here. */
   isParked(runId: string): boolean
 }
 
@@ -104,7 +109,7 @@ export class Engine {
   }
   /** Lets a step take place in a transaction; null where the store has none. */
   readonly transact: Transact | null
-  readonly pauseCheckMs: number
+  readonly untilIntervalMs: number
   readonly pollMs: number | undefined
   /** The key from which the secrets of tokens are derived; null where there is none, and until it was read. */
   tokenKey: string | null
@@ -127,7 +132,7 @@ export class Engine {
   private unlisten: () => void = () => undefined
 
   constructor(options: EngineOptions) {
-    const { ports, payloads, definitions, transaction, mostTransactions, pauseCheckMs = 3_600_000, pollMs } = options
+    const { ports, payloads, definitions, transaction, mostTransactions, untilIntervalMs = 3_600_000, pollMs } = options
     this.watch = new CallTimeouts(ports.clock)
     const store = boundedStore(options.store, { ...ports, watch: this.watch }, () => this.callMs)
     this.given = options.store
@@ -142,7 +147,7 @@ export class Engine {
     this.runIds = createRunIds(ports)
     this.session = this.runIds.next(0)
     this.transitionPrefix = `${this.session}.`
-    this.pauseCheckMs = pauseCheckMs
+    this.untilIntervalMs = untilIntervalMs
     this.pollMs = pollMs
     this.tokenKey = options.tokenKey ?? null
     this.limits = options.limits ?? defaultLimits
@@ -156,7 +161,7 @@ export class Engine {
       flush: (callers, how) => this.callerTimeouts.flush(callers, (runs) => this.insert(runs, how), how),
       isAnswering,
       limitMs,
-      sizeOf: ({ given }) => 200 + (given.first.data?.length ?? 0),
+      sizeOf: ({ given }) => 200 + utf8Weight(given.first.data) + utf8Weight(given.metadata),
       isBusy: (answer) => !(answer instanceof NotDone) && answer.taken === 'busy',
       nameOf: ({ given: { id, type } }) => `the start of run ${id} of "${type}"`,
       // An item that is busy is sent again, and has no result.
@@ -165,7 +170,7 @@ export class Engine {
     this.messageSender = new MessageSender(store, ports, {
       limitMs,
       isAnswering,
-      noteDelivered: (mail, answers) => this.noteDelivered(mail, answers),
+      noteDelivered: (messages, answers) => this.noteDelivered(messages, answers),
     })
   }
 
@@ -180,8 +185,12 @@ export class Engine {
         if (hint.type === '') this.onDeadline(Number.NEGATIVE_INFINITY)
       } else if (hint.kind === 'deadline') this.onDeadline(hint.at)
       else if (hint.kind === 'chore') this.onChore()
-      else if (hint.kind === 'mail') this.localWorker?.messageArrived(hint.runId)
-      else if (!this.isMoving(hint.runId)) this.runEnds.hinted(hint.runId)
+      else if (hint.kind === 'message') this.localWorker?.messageArrived(hint.runId)
+      else if (hint.kind === 'control') this.localWorker?.controlRequested(hint.runId)
+      else if (!this.isMoving(hint.runId)) {
+        this.localWorker?.ended(hint.runId)
+        this.runEnds.hinted(hint.runId)
+      }
     })
   }
 
@@ -197,7 +206,7 @@ export class Engine {
     this.transitionPrefix = `${this.session}.`
   }
 
-  /** Tells whether a worker of this process holds the run. */
+  /** Whether a worker of this process holds the run. */
   isMoving(runId: string): boolean {
     return this.localWorker?.isMoving(runId) ?? false
   }
@@ -261,8 +270,8 @@ export class Engine {
   }
 
   /** Leaves a message for a run, or sends one to a topic. */
-  send(mail: OutgoingMessage, abortSignal?: AbortSignal): Promise<Delivered> {
-    return this.messageSender.send(mail, abortSignal)
+  send(message: OutgoingMessage, abortSignal?: AbortSignal): Promise<Delivered> {
+    return this.messageSender.send(message, abortSignal)
   }
 
   /** Commits a transition of a run that this process holds. */
@@ -305,9 +314,9 @@ export class Engine {
   }
 
   /** Sent messages may wake runs, and those that move here need not wait for a hint. */
-  private noteDelivered(mail: readonly OutgoingMessage[], answers: readonly Delivered[]): void {
+  private noteDelivered(messages: readonly OutgoingMessage[], answers: readonly Delivered[]): void {
     let isReady = false
-    mail.forEach((one, at) => {
+    messages.forEach((one, at) => {
       const outcome = answers[at]?.outcome
       isReady ||= outcome === 'delivered'
       if (outcome === 'queued' && !('topic' in one)) this.localWorker?.messageArrived(one.runId)
@@ -339,8 +348,8 @@ function itself<Item>(item: Item): Item {
 }
 
 /** How a start is called in errors. One that came with a signal is repeated by the id of that. */
-function calledStart({ id, mail }: NewRun): Called {
-  const [draft] = mail ?? []
+function calledStart({ id, messages }: NewRun): Called {
+  const [draft] = messages ?? []
   if (draft === undefined) {
     const again = `Start it again with { id: '${id}' } and the same input: that is one run, whatever became of this.`
     return { what: `The start of run ${id}`, again, details: { runId: id } }

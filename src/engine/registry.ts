@@ -21,7 +21,7 @@ export class Registry {
     return this.byType.get(type)?.get(version)
   }
 
-  /** Tells whether this process has any version of that type. */
+  /** Whether this process has any version of that type. */
   hasType(type: string): boolean {
     return this.byType.has(type)
   }

@@ -45,7 +45,7 @@ export class RunEnds {
     this.everyMs = everyMs
   }
 
-  /** Tells the watcher when the run ends, until it unwatches. Does not look whether the run has ended already. */
+  /** Notifies the watcher when the run ends, until it unwatches. Does not look whether the run has ended already. */
   watch(runId: string, watcher: Watcher): void {
     const others = this.watched.get(runId)
     if (others === undefined) this.watched.set(runId, [watcher])

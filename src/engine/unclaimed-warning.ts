@@ -11,7 +11,7 @@ import type { Store } from '../store.ts'
 /** Longer than any worker that is up and idle takes to look for work. */
 const patienceMs = 5_000
 
-/** Tells whether no worker has ever taken a run that was to be begun at once, or none has for a while since it was due again. */
+/** Whether no worker has ever taken a run that was to be begun at once, or none has for a while since it was due again. */
 export function isUnclaimed(run: Run, now: number): boolean {
   const { status, session, token, due, createdAt, deletedAt } = run
   if (session !== null || deletedAt !== null || (status !== 'pending' && status !== 'waiting')) return false

@@ -11,7 +11,7 @@ export class SubscriberCounts {
   /** By topic and bound: how many may subscribe before they are counted. */
   private readonly left = new Map<string, number>()
 
-  /** Tells whether so many may subscribe without a count. */
+  /** Whether so many may subscribe without a count. */
   hasRoomFor(subscribers: number, topic: string, most: number): boolean {
     return (this.left.get(keyOf(topic, most)) ?? 0) >= subscribers
   }
@@ -24,7 +24,7 @@ export class SubscriberCounts {
     return left > 0
   }
 
-  /** So many were counted: tells whether there is no place for another. */
+  /** This many were counted; returns whether there is no place for another. */
   isFull(topic: string, most: number, counted: number): boolean {
     if (counted >= most) return true
     if (this.left.size >= mostTopics) this.left.clear()

@@ -34,7 +34,7 @@ export interface FaultPlan {
   error(): Error
   /** How late a slow answer is. */
   delayMs(): number
-  /** Tells whether the store can never accept an item of a batch: every batch with such an item is refused as a whole. */
+  /** Whether the store can never accept an item of a batch: every batch with such an item is refused as a whole. */
   rejects?(item: unknown): boolean
 }
 

@@ -164,7 +164,7 @@ export class Heartbeat {
       unknownLeases,
       unknownLeasesSkipped = false,
       controlRequests,
-      mail,
+      messages,
       timedOut,
       now,
     } = beatAnswer
@@ -185,7 +185,7 @@ export class Heartbeat {
     if (unknownLeases.length > 0 || unknownLeasesSkipped) this.unknownLeasesIn = 0
     if (lost.length > 0) for (const claim of held) if (lost.includes(claim.runId)) listener.claimLost(claim)
     for (const { runId, controlRequest } of controlRequests) listener.controlRequested(runId, controlRequest)
-    for (const { runId, inbox } of mail) listener.messageArrived(runId, inbox)
+    for (const { runId, inbox } of messages) listener.messageArrived(runId, inbox)
     for (const runId of timedOut) listener.runTimedOut(runId)
     if (this.state === 'healthy') return
     this.state = 'healthy'

@@ -7,7 +7,7 @@
 // other call.
 //
 // If an expired run is still there after a look, another transaction has locked its row. It is looked at again after a pause,
-// longer each time.
+// longer each time; and so after a look that failed: on SQLite another process may have held the write lock for too long.
 
 import type { Definition } from '../core/definition/definition.ts'
 import { pausedLine } from '../core/rows/engine-notes.ts'
@@ -40,15 +40,13 @@ export interface RescuerOptions {
 const runsAtOnce = 500
 /** Its own session is often what would run out next, and a beat will come before that. */
 const shortestPauseMs = 100
-/** After an error: a database that restarts is back in seconds, and the runs have waited a whole lease already. */
-const soonMs = 1_000
 /**
- * The pauses while other transactions hold the rows of expired leases. Behind those rows the store does not see what expires
- * next.
+ * The pauses while other transactions hold the rows of expired leases, and after errors. Behind those rows the store does not
+ * see what expires next; a database that restarts is back in seconds, and the runs have waited a whole lease already.
  */
-const lockedPauses = { firstMs: shortestPauseMs, longestMs: 1_000 } as const
+const pauses = { firstMs: shortestPauseMs, longestMs: 1_000 } as const
 /** How often it looks on a store that sends no hints of new deadlines. */
-const untoldMs = 1_000
+const unhintedMs = 1_000
 
 export class Rescuer {
   private readonly engine: Engine
@@ -61,6 +59,7 @@ export class Rescuer {
   private nextAt = Number.POSITIVE_INFINITY
   private isLooking = false
   private readonly contention: Contention
+  private readonly failed: Contention
   /** The earliest deadline that was reported while it looked, in store time. */
   private loggedAt = Number.POSITIVE_INFINITY
   private cancel: Cancel | null = null
@@ -69,7 +68,8 @@ export class Rescuer {
   constructor(engine: Engine, options: RescuerOptions) {
     this.engine = engine
     this.options = options
-    this.contention = new Contention(engine.ports.random, lockedPauses)
+    this.contention = new Contention(engine.ports.random, pauses)
+    this.failed = new Contention(engine.ports.random, pauses)
     // Deadlines that are further away are not reported by hints.
     this.everyMs = Math.min(options.leaseMs / 2, nearDeadlineMs / 2)
     this.workflows = options.definitions.map(({ type, version, maxCrashes = null, onCrashes = 'pause' }) => {
@@ -136,21 +136,25 @@ export class Rescuer {
   private async look(): Promise<RecoveryCount> {
     this.isLooking = true
     this.nextAt = Number.POSITIVE_INFINITY
-    let nextInMs = soonMs
+    let nextInMs = Number.POSITIVE_INFINITY
     try {
       const { next, tookOver } = await this.rescue()
+      this.failed.over()
       nextInMs = next
       return tookOver
+    } catch (error) {
+      nextInMs = this.failed.met()
+      throw error
     } finally {
       this.isLooking = false
       this.lookedAt = this.engine.ports.clock.monotonic()
       const { capabilities } = this.engine.store
       const longestMs = capabilities.notifies
         ? this.everyMs
-        : Math.min(this.everyMs, this.engine.pollMs ?? untoldMs, untoldMs)
-      const told = this.loggedAt - this.engine.clock.now()
+        : Math.min(this.everyMs, this.engine.pollMs ?? unhintedMs, unhintedMs)
+      const logMs = this.loggedAt - this.engine.clock.now()
       this.loggedAt = Number.POSITIVE_INFINITY
-      this.schedule(Math.max(0, Math.min(nextInMs, longestMs, told)))
+      this.schedule(Math.max(0, Math.min(nextInMs, longestMs, logMs)))
     }
   }
 
@@ -197,8 +201,8 @@ export class Rescuer {
       if (!paused.includes(runId)) continue
       const often = crashes === 1 ? 'once' : `${crashes} times in a row`
       const why = `Its process died ${often}, at last while it performed nothing else.`
-      const told = pausedLine({ id: runId, type }, 'crashes', `${why} Find what ends the process, then resume the run.`)
-      logger.error(told, {
+      const line = pausedLine({ id: runId, type }, 'crashes', `${why} Find what ends the process, then resume the run.`)
+      logger.error(line, {
         run: runId,
         type,
         crashes,

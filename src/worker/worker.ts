@@ -13,7 +13,7 @@ import type { Beat, HeldClaim } from '../store.ts'
 import { Claimer } from './claim/claimer.ts'
 import { lastCall } from './last-call.ts'
 import { Heartbeat, type HeartbeatListener } from './heartbeat.ts'
-import { Isolation, type IsolationDeps } from './perform/isolation.ts'
+import { IsolatedRuns, type IsolationDeps } from './perform/isolation.ts'
 import { KnownKeys } from './claim/known-keys.ts'
 import { Performer } from './perform/performer.ts'
 import { Housekeeper } from './housekeeper.ts'
@@ -42,7 +42,7 @@ export class Worker implements HeartbeatListener {
   private readonly performer: Performer
   private readonly claimer: Claimer
   private readonly keys: KnownKeys
-  private readonly isolation: Isolation
+  private readonly isolation: IsolatedRuns
   private readonly witness: Witness
   private readonly heartbeat: Heartbeat
   private readonly rescuer: Rescuer
@@ -52,7 +52,7 @@ export class Worker implements HeartbeatListener {
   /** How often the steps of a run reported that they are alive, until a heartbeat that carries it has succeeded. */
   private readonly lively = new Map<string, number>()
   /** The part of that which the last heartbeat carried. */
-  private toldLively: ReadonlyMap<string, number> = new Map()
+  private reportedLively: ReadonlyMap<string, number> = new Map()
   /** Unknown leases of the last heartbeat. */
   private unknownLeases: ReadonlySet<string> = new Set()
   /** For how many reasons nothing new may be taken. */
@@ -79,7 +79,7 @@ export class Worker implements HeartbeatListener {
       abortGraceMs: toMs(abortGrace, 'work({ abortGrace })', patienceBounds),
       heartbeat: (runId) => void this.lively.set(runId, (this.lively.get(runId) ?? 0) + 1),
       now: () => engine.clock.now(),
-      pauseCheckMs: engine.pauseCheckMs,
+      untilIntervalMs: engine.untilIntervalMs,
       mailbox: engine.mailbox,
       prepare: (child) => engine.prepare(child),
       transitionId: engine.transitionId,
@@ -129,7 +129,7 @@ export class Worker implements HeartbeatListener {
       resume: () => this.reopen(),
     }
     this.witness = new Witness(engine, { leaseMs })
-    this.isolation = new Isolation(engine, this.slots, this.performer, owner, { selectors, leaseMs })
+    this.isolation = new IsolatedRuns(engine, this.slots, this.performer, owner, { selectors, leaseMs })
     this.housekeeper = new Housekeeper(engine)
     this.rescuer = new Rescuer(engine, {
       leaseMs,
@@ -191,15 +191,15 @@ export class Worker implements HeartbeatListener {
 
   claims(): readonly HeldClaim[] {
     const { claims, overdue } = this.performer.claims(this.lively)
-    this.toldLively = new Map(this.lively)
+    this.reportedLively = new Map(this.lively)
     // Other workers may have taken these over. A step that hangs would never ask, so it is aborted.
     for (const claim of overdue) this.lose(claim, 'Its claim took longer than the lease of its workflow')
-    return claims
+    return [...claims, ...this.claimer.claims()]
   }
 
   claimsKept(busy: readonly string[]): void {
     // A run that reported again meanwhile, or whose row was locked, is extended with the next heartbeat.
-    for (const [runId, times] of this.toldLively) {
+    for (const [runId, times] of this.reportedLively) {
       if (this.lively.get(runId) === times && !busy.includes(runId)) this.lively.delete(runId)
     }
   }
@@ -230,6 +230,7 @@ export class Worker implements HeartbeatListener {
   }
 
   claimLost(claim: HeldClaim): void {
+    if (this.claimer.drop(claim.runId, claim.token)) return
     // It may just have ended here, with the answer to its last commit still on its way: that answer comes first.
     this.engine.ports.clock.after(lostGraceMs, () => this.lose(claim, 'The store says that it is not held here'))
   }
@@ -258,6 +259,7 @@ export class Worker implements HeartbeatListener {
   }
 
   controlRequested(runId: string, controlRequest: ControlRequest): void {
+    this.claimer.controlRequested(runId)
     this.performer.applyControl(runId, controlRequest)
   }
 
@@ -289,13 +291,18 @@ export class Worker implements HeartbeatListener {
       this.heartbeat.seekUnknownLeases()
     },
     controlled: (run) => this.controlled(run),
+    controlRequested: (runId) => this.claimer.controlRequested(runId),
+    ended: (runId) => void this.claimer.drop(runId),
     messageArrived: (runId) => this.performer.messageArrived(runId, null),
     isMoving: (runId) => this.performer.isMoving(runId),
   }
 
   private controlled(run: Run): void {
+    if (run.controlRequest !== null || run.deletedAt !== null) this.claimer.controlRequested(run.id)
     // Also when the request was withdrawn: a pause that was taken back must not be obeyed.
     if (run.status !== 'cancelled') return this.performer.applyControl(run.id, run.controlRequest)
+    this.claimer.controlRequested(run.id)
+    this.claimer.drop(run.id)
     const error = new HoldfastError('RUN_CANCELLED', `Run ${run.id} was cancelled at once.`, {
       details: { runId: run.id },
     })

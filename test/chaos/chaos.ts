@@ -13,7 +13,7 @@ import { dump } from './dump.ts'
 import { readDeadLetters, readRuns, type Violation } from './evidence.ts'
 import { openField, type Plant, type StoreKind, type StrikeField } from './field.ts'
 import { History, operationsOf } from './history.ts'
-import { clockTime, tablesOf, total, type Format } from './report.ts'
+import { clockTime, missedGoal, tablesOf, total, type Format } from './report.ts'
 import { startStorm, type Storm } from './storm.ts'
 import { untilDone, Watch } from './watch.ts'
 import { chaosWorkflows } from './workload.ts'
@@ -41,6 +41,8 @@ export interface ChaosOutcome {
   readonly verdict: Verdict | null
   /** How often something struck. */
   readonly faults: number
+  /** By how much recoveries missed their goal; null if they met it, or if nothing can be said. */
+  readonly missedGoal: string | null
   /** What repeats it. */
   readonly command: string
   /** The folder with everything about its violations; null if there are none. */
@@ -117,7 +119,9 @@ class Chaos {
     this.open.push({ close: () => Promise.race([storm.stop(), setTimeout(stormMs)]) })
     this.tellProgress(storm, driver, watch)
     const broken = await Promise.race([watch.alarm, setTimeout(minutes * 60_000, null, { ref: false })])
-    if (broken !== null) return { violations: broken, verdict: null, faults: total(storm.counts) }
+    if (broken !== null) {
+      return { violations: broken, verdict: null, faults: total(storm.counts), missedGoal: null }
+    }
     const ends = driver.stop()
     await storm.stop()
     await field.heal()
@@ -135,7 +139,7 @@ class Chaos {
     const { field, history, options } = this
     const faults = total(storm.counts)
     const state = await Promise.race([watch.alarm, untilDone(ends, () => driver.open, stuckMs)])
-    if (typeof state !== 'string') return { violations: state, verdict: null, faults }
+    if (typeof state !== 'string') return { violations: state, verdict: null, faults, missedGoal: null }
     const stuck = state === 'stuck' ? [stuckAt(driver.open)] : []
     if (state === 'done') await driver.sweep()
     await driver.abandon()
@@ -155,9 +159,11 @@ class Chaos {
     })
     const { looks, skipped } = watch
     const seconds = (Date.now() - this.began) / 1000
-    const report = { seconds, faults: storm.counts, counts: verdict.counts, looks, skippedLooks: skipped }
+    const { leaseMs } = field
+    const report = { seconds, faults: storm.counts, counts: verdict.counts, looks, skippedLooks: skipped, leaseMs }
     options.print(tablesOf(report, options.format ?? 'text'))
-    return { violations: [...stuck, ...found, ...verdict.violations], verdict, faults }
+    const missed = missedGoal(verdict.counts.recoveries, leaseMs)
+    return { violations: [...stuck, ...found, ...verdict.violations], verdict, faults, missedGoal: missed }
   }
 
   private async client(): Promise<Holdfast> {

@@ -1,13 +1,12 @@
-// A client of the store of a chaos run, in the process that also conducts it. SQLite waits for others inside its driver,
-// which stops this whole process, and with it whoever would let go of the lock: so it waits hardly at all, and is told that
-// the store is away.
+// A client of the store of a chaos run, in the process that also conducts it. It waits only briefly for a lock on a SQLite file,
+// so that the load goes on while a fault holds the lock, and reports that the store is unavailable.
 
 import { createHoldfast, type Holdfast } from '../../src/index.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/index.ts'
 import { silentLogger } from '../../src/testing/index.ts'
 import { chaosWorkflows } from './workload.ts'
 
-const busyMs = 20
+const busyMs = 500
 
 export async function openClient(url: string): Promise<Holdfast> {
   const workflows = Object.values(chaosWorkflows(null, 1))

@@ -5,8 +5,10 @@ import type { JournalEntry } from '../../src/index.ts'
 import type { StoreCall } from './account.ts'
 import type { Evidence, FinalRun } from './evidence.ts'
 import type { HistoryEvent } from './history.ts'
-import { recoveries, timesByCause, timesWithout, type Cause } from './recovery.ts'
-import { tablesOf } from './report.ts'
+import { recoveries, timesByCause, timesWithout, type Cause, type Recovery } from './recovery.ts'
+import { missedGoal, tablesOf } from './report.ts'
+
+const leaseMs = 2_000
 
 /** w1 holds the run and is killed at 1,000; the store keeps its session until 3,000. w2 works all the time. */
 const beats: readonly StoreCall[] = [
@@ -212,7 +214,14 @@ describe('the split of a recovery', () => {
       drifted: 0,
     }
     const verdict = { ...counts, lost: 0, doubled: 0, unknown: 0, recoveries: found }
-    const report = { seconds: 60, faults: new Map([['kill', 1_234]]), counts: verdict, looks: 1, skippedLooks: 0 }
+    const report = {
+      seconds: 60,
+      faults: new Map([['kill', 1_234]]),
+      counts: verdict,
+      looks: 1,
+      skippedLooks: 0,
+      leaseMs,
+    }
     const lines = tablesOf(report, 'markdown').split('\n')
     const [, recovery] = tablesOf(report, 'markdown').split('\n\n')
     expect(lines[2]).toMatch(/^\| kill +\| +1,234 \|$/)
@@ -225,5 +234,41 @@ describe('the split of a recovery', () => {
       '| part: the server was away | 1 | 1,000 ms | 1,000 ms | 1,000 ms |',
       '| part: no worker polled for work | 2 | 1,000 ms | 1,000 ms | 1,000 ms |',
     ])
+  })
+})
+
+describe('the goal of recoveries, three leases for 99 of 100', () => {
+  const took = (ms: number, server = 0): Recovery => {
+    return { run: 'r', from: 0, to: ms + server, parts: new Map([['server', server]] as const) }
+  }
+  const many = (count: number, one: Recovery): readonly Recovery[] => Array.from({ length: count }, () => one)
+  const [quick, slow] = [took(3 * leaseMs), took(3 * leaseMs + 1)]
+
+  it('is met by as many, whatever one of them took', () => {
+    expect(missedGoal([...many(100, quick), slow], leaseMs)).toBe(null)
+  })
+
+  it('is missed by one more, and the message says by how much', () => {
+    const missed = "99 of 100 recoveries took up to 6,001 ms without the server's absence, and the goal is 6,000 ms"
+    expect(missedGoal([...many(98, quick), ...many(2, slow)], leaseMs)).toBe(missed)
+  })
+
+  it('does not count the time that the server was away', () => {
+    expect(missedGoal(many(100, took(3 * leaseMs, 60_000)), leaseMs)).toBe(null)
+  })
+
+  it('is not judged by fewer than a hundred', () => {
+    expect(missedGoal(many(99, slow), leaseMs)).toBe(null)
+    expect(missedGoal([], leaseMs)).toBe(null)
+  })
+
+  it('is marked in the table if it is missed', () => {
+    const counts = { lost: 0, doubled: 0, unknown: 0, runs: 0, steps: 0, signals: 0, effects: 0, repeatedEffects: 0 }
+    const marked = (recoveries: readonly Recovery[]): boolean => {
+      const verdict = { ...counts, takeovers: 0, givenUp: 0, drifted: 0, recoveries }
+      const report = { seconds: 1, faults: new Map(), counts: verdict, looks: 0, skippedLooks: 0, leaseMs }
+      return tablesOf(report, 'markdown').includes('was away (missed) |')
+    }
+    expect([marked(many(100, slow)), marked(many(100, quick))]).toEqual([true, false])
   })
 })

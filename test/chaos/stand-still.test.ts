@@ -17,13 +17,13 @@ const leaseMs = 500
 
 it(
   'a process that is stopped past its lease again and again blames no run for that',
-  { timeout: 120_000 },
+  { timeout: 400_000 },
   async () => {
     const only = await crew.hired({ lease: leaseMs })
     const run = await crew.client.start(crew.programs.two, { ms: 200 })
     const begun = (): number => crew.executions.filter(({ run: id, step }) => id === run.id && step === 'first').length
     for (let stop = 1; stop <= stops; stop += 1) {
-      await until(`the first step begins for the ${stop}. time`, () => begun() >= stop, 20_000)
+      await until(`the first step begins for the ${stop}. time`, () => begun() >= stop, 60_000)
       only.signal('SIGSTOP')
       await setTimeout(2 * leaseMs)
       only.signal('SIGCONT')

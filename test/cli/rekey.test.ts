@@ -8,11 +8,12 @@ import { greet } from './workflows.ts'
 
 const module = ['--workflows', 'test/cli/builds/encrypted.ts']
 
-async function encryptedShop(count: number) {
+async function encryptedShop(count: number, removed = 0) {
   const made = await shop({ codec: before })
   await made.holdfast.work()
   const runs = await Promise.all(Array.from({ length: count }, () => made.holdfast.start(greet, 'Ada')))
   for (const run of runs) await run.result()
+  for (const run of runs.slice(0, removed)) await made.holdfast.remove(run)
   await made.holdfast.close()
   return made
 }
@@ -47,6 +48,14 @@ describe('holdfast rekey', () => {
     expect(after).toBeDefined()
     const rest = await run(['rekey', ...module, '--after', after ?? ''])
     expect(rest.stdout).toMatch(/^Looked at [12] runs?, and encrypted [36] payloads of [12] runs? anew\.\n$/)
+  })
+
+  it('counts removed runs in its total, because it looks at them, too', async () => {
+    const { env } = await encryptedShop(3, 2)
+    const rekeying = begin(['rekey', ...module, '--rate', '1'], { env, terminal: 100 })
+    await rekeying.says(' of 3 runs')
+    rekeying.signal('SIGINT')
+    expect(await rekeying.ended).toMatchObject({ code: 130 })
   })
 
   it('refuses a codec without keys', async () => {

@@ -69,7 +69,7 @@ describe('a letter to a run that is over', () => {
     const { store, start, control, deliver, message, unique } = bench
     const id = unique('run')
     const policy = { onUnread: 'dead-letter' } as const
-    await start({ id, mail: [message(id, { id: 'first', policy })] })
+    await start({ id, messages: [message(id, { id: 'first', policy })] })
     await control(id, { kind: 'cancel', mode: 'now', reason: null })
     await deliver(message(id, { id: 'late', policy }))
     expect((await store.deadLetters({}, { limit: 9 })).map((letter) => letter.id)).toEqual(['late', 'first'])

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { topic, workflow, type Topic } from 'holdfast'
 import { createVirtualClock } from 'holdfast/testing'
 import { MemoryStore } from '../../src/stores/memory/store.ts'
-import { mailOf, takeUp, type HandHeld } from './by-hand.ts'
+import { messagesOf, takeUp, type HandHeld } from './by-hand.ts'
 import { open } from './open.ts'
 
 const reader = workflow('reader', (_ctx, n: number) => n)
@@ -24,7 +24,7 @@ async function world() {
     return held
   }
   const read = async (held: HandHeld): Promise<unknown[]> =>
-    (await mailOf(store, held)).map(({ data }) => JSON.parse(data) as unknown)
+    (await messagesOf(store, held)).map(({ data }) => JSON.parse(data) as unknown)
   return { clock, store, holdfast, waiter, read }
 }
 
@@ -133,6 +133,6 @@ describe('a batch of broadcasts and signals', () => {
       { ok: true, value: { outcome: 'delivered', runs: 1 } },
       { ok: true, value: { runId: run.id } },
     ])
-    expect((await mailOf(store, run)).map(({ name }) => name)).toEqual(['a', 'news', 'c'])
+    expect((await messagesOf(store, run)).map(({ name }) => name)).toEqual(['a', 'news', 'c'])
   })
 })

@@ -100,7 +100,7 @@ export async function takeUp(store: Store, type: string, id?: string): Promise<H
 }
 
 /** What lies in a mailbox, first in first out. */
-export async function mailOf(store: Store, run: { readonly id: string }): Promise<readonly Message[]> {
+export async function messagesOf(store: Store, run: { readonly id: string }): Promise<readonly Message[]> {
   const [loaded] = await store.load([{ runId: run.id, after: 0, limit: 0 }])
   return loaded?.messages ?? []
 }

@@ -6,7 +6,7 @@ import { workflow, type Store } from 'holdfast'
 import { changed, virtualWorld } from './virtual-world.ts'
 
 /** Quick runs with slow ones behind them, and a worker of one slot that begins with the quick ones. */
-async function backlog(slow: number) {
+async function backlog(slow: number, changes: Partial<Store> = {}) {
   const { open, store, after, pause, until } = virtualWorld()
   const claims: number[] = []
   const given: string[] = []
@@ -21,6 +21,7 @@ async function backlog(slow: number) {
       for (const { runId } of leases) given.push(runId)
       return store.release(leases)
     },
+    ...changes,
   } satisfies Partial<Store>)
   const job = (worker: string) =>
     workflow('job', (ctx, [ms, n]: [number, number]) =>
@@ -35,9 +36,32 @@ async function backlog(slow: number) {
   const inputs = lengths.map((ms, n): [number, number] => [ms, n])
   const runs = await Promise.all(inputs.map((input) => starter.start(order, input)))
   const first = await open({ store: counted, workflows: [job('first')] })
-  await first.work({ concurrency: 1 })
+  const worker = await first.work({ concurrency: 1 })
   const ended = (): Promise<unknown> => after(Promise.all(runs.map((run) => run.result())))
-  return { claims, given, begun, first, open, job, until, after, ended }
+  return { claims, given, begun, first, worker, starter, runs, open, job, until, after, ended }
+}
+
+const deaf = { listen: async () => () => undefined } satisfies Partial<Store>
+
+type Command = 'paused' | 'cancelled' | 'cancelled at once' | 'removed'
+
+/** Controls the run that was claimed ahead and would begin last, and lets all others end. */
+async function controlAhead(command: Command, how: { by: 'first' | 'starter'; changes: Partial<Store>; beats?: true }) {
+  const { begun, given, runs, worker, until, after, ...holdfasts } = await backlog(0, how.changes)
+  const operator = holdfasts[how.by]
+  await until(() => begun.size > 40)
+  const statuses = await Promise.all(runs.map((run) => run.status()))
+  const victim = statuses.lastIndexOf('running')
+  const run = runs[victim] ?? expect.unreachable('No run is claimed ahead.')
+  expect(begun.has(victim)).toBe(false)
+  if (command === 'paused') await operator.pause(run)
+  else if (command === 'removed') await operator.remove(run)
+  else await operator.cancel(run, { mode: command === 'cancelled' ? 'cooperative' : 'now' })
+  if (how.beats === true) worker.beat()
+  await after(Promise.all(runs.filter((one) => one !== run).map((one) => one.result())))
+  expect(begun.has(victim)).toBe(false)
+  expect(given).toEqual([run.id])
+  return { view: await operator.get(run), run, operator, after }
 }
 
 describe('a worker that has a backlog', () => {
@@ -77,6 +101,43 @@ describe('a worker that has a backlog', () => {
       ...Array.from({ length: count }, () => 'first'),
       ...Array.from({ length: 100 - count }, () => 'second'),
     ])
+  })
+})
+
+describe('a run that is claimed ahead', () => {
+  const commands = [
+    ['paused', { status: 'paused', crashes: 0 }],
+    ['cancelled', { status: 'cancelled', crashes: 0 }],
+    ['cancelled at once', { status: 'cancelled' }],
+  ] as const
+
+  it.each(commands)('and %s in the same process does not begin', async (command, outcome) => {
+    const { view } = await controlAhead(command, { by: 'first', changes: deaf })
+    expect(view).toMatchObject(outcome)
+  })
+
+  it.each(commands)('and %s in another process does not begin once a hint tells of it', async (command, outcome) => {
+    const { view } = await controlAhead(command, { by: 'starter', changes: {} })
+    expect(view).toMatchObject(outcome)
+  })
+
+  it.each(commands)(
+    'and %s in another process does not begin once a heartbeat tells of it',
+    async (command, outcome) => {
+      const { view } = await controlAhead(command, { by: 'starter', changes: deaf, beats: true })
+      expect(view).toMatchObject(outcome)
+    },
+  )
+
+  it('and removed in the same process does not begin', async () => {
+    await controlAhead('removed', { by: 'first', changes: deaf })
+  })
+
+  it('and paused is performed once it is resumed', async () => {
+    const { run, operator, after } = await controlAhead('paused', { by: 'first', changes: deaf })
+    await operator.resume(run)
+    await after(run.result())
+    expect(await run.status()).toBe('succeeded')
   })
 })
 

@@ -4,7 +4,7 @@
 import { describe, expect, it, test } from 'vitest'
 import { workflow } from 'holdfast'
 import { tokenText } from '../../src/core/model/token.ts'
-import { mailOf, takeUp, type HandHeld } from './by-hand.ts'
+import { messagesOf, takeUp, type HandHeld } from './by-hand.ts'
 import { memoryStore, open } from './open.ts'
 
 const approval = workflow('approval', (_ctx, id: string) => id)
@@ -26,7 +26,7 @@ describe('a token', () => {
     expect(await holdfast.complete(token, { approved: true })).toEqual({ outcome: 'delivered', runId: run.id })
     expect(await holdfast.complete(token, { approved: false })).toEqual({ outcome: 'already-completed', runId: run.id })
     const name = `token:${seq}`
-    expect(await mailOf(store, run)).toMatchObject([{ id: name, name, kind: 'signal', data: '{"approved":true}' }])
+    expect(await messagesOf(store, run)).toMatchObject([{ id: name, name, kind: 'signal', data: '{"approved":true}' }])
   })
 
   test('may be used before its run waits', async () => {
@@ -45,7 +45,7 @@ describe('a token', () => {
     const { store, holdfast, held, token } = await world()
     await held.continueAnew('approval')
     expect(await holdfast.complete(token)).toEqual({ outcome: 'invalid-token' })
-    expect(await mailOf(store, held)).toEqual([])
+    expect(await messagesOf(store, held)).toEqual([])
   })
 
   it.each([
@@ -60,7 +60,7 @@ describe('a token', () => {
   ])('that names %s is invalid, and tells no more', async (_, forge) => {
     const { store, holdfast, run, seq } = await world()
     expect(await holdfast.complete(forge({ runId: run.id, seq }))).toEqual({ outcome: 'invalid-token' })
-    expect(await mailOf(store, run)).toEqual([])
+    expect(await messagesOf(store, run)).toEqual([])
   })
 
   test('cannot be read from the journal', async () => {

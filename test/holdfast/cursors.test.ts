@@ -41,6 +41,21 @@ const notOfLetters: readonly unknown[] = [
   `x ${id}`,
   [`${id} letter`],
 ]
+const notOfRekey: readonly unknown[] = [
+  `removed:removed:${id}`,
+  `removed:${id} letter`,
+  'letters:',
+  `letters:${id}`,
+  `letters:${id}%20`,
+  `letters:${id}%20a%00b`,
+  `letters:${id}%20a%0ab`,
+  `letters:${id}%20%`,
+  `letters:${id}%20%ff`,
+  `letters:${id}%20%ed%a0%80`,
+  `letters:${id}%20${'x'.repeat(10_000)}`,
+  `letters:letters:${id}%20a`,
+  [`letters:${id}%20a`],
+]
 const notWhole: readonly unknown[] = [
   -1,
   0.5,
@@ -62,7 +77,7 @@ describe.each(everyStore)('a cursor that no page gave, on the $name store', ({ m
     const run = await holdfast.start(order, 'a')
     const calls: readonly (readonly [readonly unknown[], (given: never) => Promise<unknown>])[] = [
       [notOfRuns, (after) => holdfast.find({ after })],
-      [notOfRuns, (after) => holdfast.rekey({ after })],
+      [[...notOfRuns, ...notOfRekey], (after) => holdfast.rekey({ after })],
       [notOfLetters, (after) => holdfast.deadLetters({ after })],
       [notWhole, (after) => holdfast.journal(run, { after })],
       [[0, ...notWhole], (limit) => holdfast.journal(run, { limit })],

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { randomBytes } from 'node:crypto'
 import { topic, workflow, type HoldfastOptions } from 'holdfast'
 import { encryptingCodec } from 'holdfast/encryption'
-import { mailOf, takeUp } from './by-hand.ts'
+import { messagesOf, takeUp } from './by-hand.ts'
 import { memoryStore, open } from './open.ts'
 import { changed } from './virtual-world.ts'
 
@@ -73,7 +73,7 @@ describe('a dead letter', () => {
     const letter = { runId: run.id, id: 'p-1' }
     expect(await holdfast.retryDeadLetter(letter, { to: heir })).toMatchObject({ outcome: 'queued', runId: heir.id })
     expect(await holdfast.retryDeadLetter(letter, { to: heir })).toEqual({ outcome: 'not-dead' })
-    expect(await mailOf(store, heir)).toMatchObject([{ name: 'paid', data: '{"amount":3}' }])
+    expect(await messagesOf(store, heir)).toMatchObject([{ name: 'paid', data: '{"amount":3}' }])
     expect((await holdfast.deadLetters()).letters).toEqual([])
   })
 
@@ -88,7 +88,7 @@ describe('a dead letter', () => {
     expect((await holdfast.deadLetters()).letters).toEqual([])
     const heir = await holdfast.start(order, 'b')
     await (await takeUp(store, 'order')).park(jobs)
-    expect(await mailOf(store, heir)).toMatchObject([{ kind: 'broadcast', name: 'jobs', data: '4' }])
+    expect(await messagesOf(store, heir)).toMatchObject([{ kind: 'broadcast', name: 'jobs', data: '4' }])
   })
 
   test('of two runs with the same id does not take the place of the other in their topic', async () => {
@@ -103,7 +103,7 @@ describe('a dead letter', () => {
     for (const input of ['c', 'd']) {
       const heir = await holdfast.start(order, input)
       await (await takeUp(store, 'order')).park(jobs)
-      for (const { data } of await mailOf(store, heir)) seen.push(data)
+      for (const { data } of await messagesOf(store, heir)) seen.push(data)
     }
     expect(seen.toSorted()).toEqual(['1', '2'])
   })
@@ -116,7 +116,7 @@ describe('a dead letter', () => {
     expect(await holdfast.retryDeadLetter({ runId: run.id, id: 'p-1' }, { to: run })).toMatchObject({
       outcome: 'queued',
     })
-    expect(await mailOf(store, run)).toMatchObject([{ name: 'paid', data: '{"amount":3}' }])
+    expect(await messagesOf(store, run)).toMatchObject([{ name: 'paid', data: '{"amount":3}' }])
   })
 
   test('stays dead if there is nobody to send it to', async () => {
@@ -142,7 +142,7 @@ describe('a dead letter', () => {
     const dying = await open({ store: changed(store, { settleDeadLetter: settle }) })
     await expect(dying.retryDeadLetter(letter, { to: heir })).rejects.toThrow('gone')
     expect(await holdfast.retryDeadLetter(letter, { to: heir })).toMatchObject({ outcome: 'queued', repeated: true })
-    expect(await mailOf(store, heir)).toHaveLength(1)
+    expect(await messagesOf(store, heir)).toHaveLength(1)
     expect((await holdfast.deadLetters()).letters).toEqual([])
   })
 

@@ -7,18 +7,29 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'libsql'
 import { onTestFinished } from 'vitest'
-import { createHoldfast, topic, workflow, type Codec, type Holdfast, type HoldfastOptions } from 'holdfast'
+import { createHoldfast, topic, workflow, type Codec, type Holdfast, type HoldfastOptions, type Store } from 'holdfast'
 import { encryptingCodec } from 'holdfast/encryption'
 import { openSqliteStore } from 'holdfast/sqlite'
 import type { EntryKind } from '../../src/core/model/entry.ts'
 import { endedIn } from '../../src/core/rows/engine-message.ts'
 import type { Ended, Message } from '../../src/core/model/message.ts'
 import { Payloads } from '../../src/core/payload/payload.ts'
-import { askedPlace, endPlace, messagePlace, topicPlace, type Place } from '../../src/core/payload/place.ts'
+import { controlRequestPlace, endPlace, messagePlace, topicPlace, type Place } from '../../src/core/payload/place.ts'
 import { until } from './gate.ts'
 import { keepLines } from './open.ts'
 
 export const canary = 'correct-horse-battery-staple'
+
+/** The secret as it might stand in a database: as text, in hex, and in base64 behind any number of other bytes. */
+export const canaryForms: readonly string[] = [
+  canary,
+  Buffer.from(canary).toString('hex'),
+  ...['', 'x', 'xx'].map((before) =>
+    Buffer.from(before + canary)
+      .toString('base64')
+      .slice(4, -4),
+  ),
+]
 
 const news = topic<string>('news', { retain: '1 day' })
 const nearNews = topic<string>('news:a', { retain: '1 day' })
@@ -72,6 +83,62 @@ const queued = workflow('queued', async (ctx, _input: string) => ctx.receive(job
 
 export const workflows = [good, bad, everything, undone, waiting, queued]
 
+/** Writes one of everything with this Holdfast, and closes it. The store is another way to the same database. */
+export async function writeEverything(holdfast: Holdfast, store: Store): Promise<void> {
+  const worker = await holdfast.work()
+  await holdfast.broadcast(news, canary, { id: 'a:b' })
+  await holdfast.broadcast(news, canary, { id: 'second' })
+  await holdfast.broadcast(nearNews, canary, { id: 'b' })
+  const all = await holdfast.start(everything, { secret: canary, isLast: false })
+  for (const round of [1, 2]) {
+    await holdfast.signal(all, 'go', `${canary} ${round}`, { id: `go-${round}` })
+    await holdfast.signal(all, paid, `${canary} ${round}`, { id: `paid-${round}` })
+  }
+  await all.result()
+  const failed = await holdfast.start(undone, canary)
+  await failed.result().catch(() => undefined)
+  for (const note of ['retried for', 'not retried for']) {
+    const lost = await holdfast.start(bad, canary)
+    await lost.result().catch(() => undefined)
+    await holdfast.retry(lost, { note: `${note} ${canary}` })
+    await lost.result().catch(() => undefined)
+  }
+  const mended = await holdfast.start(waiting, canary)
+  await until(async () => (await mended.status()) === 'waiting')
+  await holdfast.pause(mended, { note: `paused for ${canary}` })
+  const step = (await holdfast.journal(mended)).find(({ kind }) => kind === 'step-succeeded')
+  const amend = [{ seq: step?.seq ?? 0, result: `${canary} mended` }]
+  await holdfast.resume(mended, { amend, note: `resumed for ${canary}` })
+  await until(async () => (await mended.status()) === 'waiting')
+  // Two of each kind about one run.
+  await holdfast.pause(mended, { note: `paused again for ${canary}` })
+  await holdfast.resume(mended, { note: `resumed again for ${canary}` })
+  await until(async () => (await mended.status()) === 'waiting')
+  await worker.stop()
+  // Asked of holders: of two that are still there, and of one that has given its run back.
+  for (const session of ['one', 'two', 'three']) {
+    const held = await holdfast.start(waiting, canary)
+    const { runs } = await store.claim({ session, selectors: [{ type: 'waiting', version: 1 }], limit: 1 })
+    await holdfast.pause(held, { note: `paused for ${canary} ${session}` })
+    const claimed = runs.map(({ id, token }) => ({ runId: id, session, token }))
+    if (claimed[0]?.runId !== held.id) throw new Error('Another run was claimed')
+    if (session === 'three') await store.release(claimed)
+  }
+  await holdfast.signal(mended, 'never', canary, { id: 'unread' })
+  await holdfast.signal(mended, 'other', canary, { id: 'unread-too' })
+  await holdfast.broadcast(news, canary, { id: 'later' })
+  // Under one id to two runs, and passed on by both.
+  for (const payload of ['one', 'two']) {
+    const run = await holdfast.start(queued, canary)
+    await holdfast.signal(run, jobs, `${canary} ${payload}`, { id: 'same' })
+    await holdfast.signal(run, paid, `${canary} ${payload}`, { id: 'letter' })
+    await run.cancel()
+  }
+  const last = await holdfast.start(queued, canary)
+  await holdfast.signal(last, jobs, canary, { id: 'same' })
+  await holdfast.close()
+}
+
 export interface Row {
   readonly table: string
   readonly column: string
@@ -121,60 +188,9 @@ export class EncryptedFile {
 
   /** Writes one of everything. */
   async fill(): Promise<void> {
-    const holdfast = await this.open()
-    const worker = await holdfast.work()
-    await holdfast.broadcast(news, canary, { id: 'a:b' })
-    await holdfast.broadcast(news, canary, { id: 'second' })
-    await holdfast.broadcast(nearNews, canary, { id: 'b' })
-    const all = await holdfast.start(everything, { secret: canary, isLast: false })
-    for (const round of [1, 2]) {
-      await holdfast.signal(all, 'go', `${canary} ${round}`, { id: `go-${round}` })
-      await holdfast.signal(all, paid, `${canary} ${round}`, { id: `paid-${round}` })
-    }
-    await all.result()
-    const failed = await holdfast.start(undone, canary)
-    await failed.result().catch(() => undefined)
-    for (const note of ['retried for', 'not retried for']) {
-      const lost = await holdfast.start(bad, canary)
-      await lost.result().catch(() => undefined)
-      await holdfast.retry(lost, { note: `${note} ${canary}` })
-      await lost.result().catch(() => undefined)
-    }
-    const mended = await holdfast.start(waiting, canary)
-    await until(async () => (await mended.status()) === 'waiting')
-    await holdfast.pause(mended, { note: `paused for ${canary}` })
-    const step = (await holdfast.journal(mended)).find(({ kind }) => kind === 'step-succeeded')
-    const amend = [{ seq: step?.seq ?? 0, result: `${canary} mended` }]
-    await holdfast.resume(mended, { amend, note: `resumed for ${canary}` })
-    await until(async () => (await mended.status()) === 'waiting')
-    // Two of each kind about one run.
-    await holdfast.pause(mended, { note: `paused again for ${canary}` })
-    await holdfast.resume(mended, { note: `resumed again for ${canary}` })
-    await until(async () => (await mended.status()) === 'waiting')
-    await worker.stop()
-    // Asked of holders: of two that are still there, and of one that has given its run back.
     const store = await openSqliteStore({ path: join(this.folder, 'runs.db') })
-    for (const note of ['one', 'two', 'three']) {
-      const held = await holdfast.start(waiting, canary)
-      const hold = `update runs set status = 'running', readiness = 'leased', session = ?, token = 1, due = null where id = ?`
-      this.attacker.prepare(hold).run(note, held.id)
-      await holdfast.pause(held, { note: `paused for ${canary} ${note}` })
-      if (note === 'three') await store.release([{ runId: held.id, session: note, token: 1 }])
-    }
+    await writeEverything(await this.open(), store)
     await store.close()
-    await holdfast.signal(mended, 'never', canary, { id: 'unread' })
-    await holdfast.signal(mended, 'other', canary, { id: 'unread-too' })
-    await holdfast.broadcast(news, canary, { id: 'later' })
-    // Under one id to two runs, and passed on by both.
-    for (const payload of ['one', 'two']) {
-      const run = await holdfast.start(queued, canary)
-      await holdfast.signal(run, jobs, `${canary} ${payload}`, { id: 'same' })
-      await holdfast.signal(run, paid, `${canary} ${payload}`, { id: 'letter' })
-      await run.cancel()
-    }
-    const last = await holdfast.start(queued, canary)
-    await holdfast.signal(last, jobs, canary, { id: 'same' })
-    await holdfast.close()
   }
 
   /** Every encrypted text of the file, wherever it is. */
@@ -202,9 +218,9 @@ export class EncryptedFile {
 
   private placeOf(table: string, row: RawRow): Place {
     const { payloads } = this
-    if (table === 'runs') return askedPlace('', row.id, sealedForIn(row.control_request))
+    if (table === 'runs') return controlRequestPlace('', row.id, sealedForIn(row.control_request))
     if (table === 'journal' && row.meta?.includes('sealedFor') === true) {
-      return askedPlace('', row.run_id, sealedForIn(row.meta))
+      return controlRequestPlace('', row.run_id, sealedForIn(row.meta))
     }
     if (table === 'journal') return payloads.place(row.run_id, row.seq, row.kind as EntryKind, row.name)
     if (table === 'broadcasts') return topicPlace('', row.topic, row.id)

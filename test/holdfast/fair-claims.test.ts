@@ -1,7 +1,9 @@
-// A backlog of one workflow delays no other on the same worker. Counted in runs that begin, in a time that the test owns.
+// A backlog of one workflow delays no other on the same worker. Counted in runs that begin: in a time that the test owns, and
+// from end to end on every store.
 
 import { describe, expect, it } from 'vitest'
 import { workflow, type Holdfast } from 'holdfast'
+import { everyStore } from './stores.ts'
 import { virtualWorld } from './virtual-world.ts'
 
 const backlog = 2_000
@@ -68,5 +70,25 @@ describe('a run of one type behind 2,000 of another', () => {
     await starter.start(few, 0, { priority: -1 })
     await until(() => begun.includes('few 0'))
     expect(begun.length).toBeGreaterThan(backlog - 20)
+  })
+})
+
+describe.each(everyStore)('on the $name store, from end to end', ({ make }) => {
+  it('2,000 older runs of type a do not starve one of type b', async () => {
+    const concurrency = 4
+    const begun: string[] = []
+    const named = (type: string) =>
+      workflow(type, (ctx, n: number) => ctx.step('work', () => begun.push(`${type} ${n}`)))
+    const [a, b] = [named('a'), named('b')]
+    const { open } = await make()
+    const starter = await open({ workflows: [a, b] })
+    const started = await starter.startMany(Array.from({ length: backlog }, (_, n) => ({ workflow: a, input: n })))
+    expect(started.every(({ ok }) => ok)).toBe(true)
+    const run = await starter.start(b, 0)
+    const worker = await open({ workflows: [a, b] })
+    await worker.work({ concurrency })
+    await run.result()
+    // No more of the others than one claim takes, and the next one.
+    expect(begun.indexOf('b 0')).toBeLessThanOrEqual(2 * concurrency)
   })
 })

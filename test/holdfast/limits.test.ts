@@ -59,6 +59,33 @@ describe('one call that asks for too much', () => {
     expect((await roomy.get(await roomy.start(order, 'a', { tags }))).tags).toHaveLength(51)
   })
 
+  test('a workflow of more tags than limits.tags allows is refused at its start, also without options', async () => {
+    const tags = Array.from({ length: 20 }, (_, n) => `tag-${n}`)
+    const labelled = workflow('labelled', { tags }, () => null)
+    const holdfast = await open({ workflows: [labelled], limits: { tags: 5 } })
+    for (const options of [undefined, {}, { tags: [] }]) {
+      expect(await refusal(holdfast.start(labelled, undefined, options))).toBe(
+        'The tags of a run are at most 5 (limits.tags of createHoldfast()). Got 20.',
+      )
+    }
+    expect((await holdfast.count()).count).toBe(0)
+    const roomy = await open({ workflows: [labelled], limits: { tags: 20 } })
+    expect((await roomy.get(await roomy.start(labelled))).tags).toEqual(tags)
+  })
+
+  test('a workflow of more tags than the default is refused by nothing but limits.tags, up to its highest', async () => {
+    const tags = Array.from({ length: 10_001 }, (_, n) => `tag-${n}`)
+    const labelled = workflow('labelled', { tags: tags.slice(0, 51) }, () => null)
+    const usual = await open({ workflows: [labelled] })
+    expect(await refusal(usual.start(labelled))).toContain('at most 50 (limits.tags of createHoldfast()). Got 51.')
+    const roomy = await open({ workflows: [labelled], limits: { tags: 51 } })
+    expect((await roomy.get(await roomy.start(labelled))).tags).toHaveLength(51)
+    // No option allows more, so the error names none.
+    expect(() => workflow('excessive', { tags }, () => null)).toThrow(
+      'The tags of workflow "excessive" are at most 10,000. Got 10,001.',
+    )
+  })
+
   test('a million tags are refused at the first too many', async () => {
     const holdfast = await open({ workflows: [order] })
     const tags = Array.from({ length: 1_000_000 }, (_, n) => (n <= 50 ? `tag-${n}` : '\u0000'))

@@ -3,12 +3,14 @@
 import { expect, test } from 'vitest'
 import { workflow, type Store } from 'holdfast'
 import type { Loaded } from '../../src/store.ts'
+import { open } from './open.ts'
+import { everyStore } from './stores.ts'
 import { changed, virtualWorld } from './virtual-world.ts'
 
 const mebi = 1024 * 1024
 const bound = 16 * mebi
 
-/** The store, and how many bytes of entries and of messages each load has handed out. */
+/** The store, and how many bytes of entries and of messages each load, and each claim, has handed out. */
 function weighed(store: Store): { readonly store: Store; readonly loads: (readonly [number, number])[] } {
   const loads: (readonly [number, number])[] = []
   const sum = (all: readonly { readonly data: string | null }[]): number =>
@@ -18,25 +20,33 @@ function weighed(store: Store): { readonly store: Store; readonly loads: (readon
     return loaded
   }
   const load: Store['load'] = async (requests, mostBytes) => note(await store.load(requests, mostBytes))
-  return { loads, store: changed(store, { load }) }
+  const claim: Store['claim'] = async (request) => {
+    const claimed = await store.claim(request)
+    note([{ entries: (claimed.fresh ?? []).map(({ entry }) => entry), messages: [] }])
+    return claimed
+  }
+  return { loads, store: changed(store, { load, claim }) }
 }
 
-test('runs with large payloads that are claimed together are read in several bounded loads', async () => {
-  const { open, store, after } = virtualWorld()
-  const world = weighed(store)
-  const large = 'x'.repeat(900_000)
-  const echo = workflow('echo', async (ctx, input: string) => {
-    await ctx.step('work', () => 1)
-    return input.length
-  })
-  const holdfast = await open({ store: world.store, workflows: [echo] })
-  const runs = await Promise.all(Array.from({ length: 40 }, () => holdfast.start(echo, large)))
-  await holdfast.work({ concurrency: 100 })
-  for (const run of runs) expect(await after(run.result())).toBe(large.length)
-  const full = world.loads.filter(([entries]) => entries > 0)
-  expect(full.length).toBeGreaterThan(1)
-  expect(Math.max(...full.map(([entries]) => entries))).toBeLessThan(bound + mebi)
-})
+test.each(everyStore)(
+  'runs with large payloads that are claimed together are read in several bounded loads: $name',
+  async ({ make }) => {
+    const { store } = await make()
+    const world = weighed(store)
+    const large = 'x'.repeat(900_000)
+    const echo = workflow('echo', async (ctx, input: string) => {
+      await ctx.step('work', () => 1)
+      return input.length
+    })
+    const holdfast = await open({ store: world.store, workflows: [echo] })
+    const runs = await Promise.all(Array.from({ length: 40 }, () => holdfast.start(echo, large)))
+    await holdfast.work({ concurrency: 100 })
+    for (const run of runs) expect(await run.result()).toBe(large.length)
+    const full = world.loads.filter(([entries]) => entries > 0)
+    expect(full.length).toBeGreaterThan(1)
+    expect(Math.max(...full.map(([entries]) => entries))).toBeLessThan(bound + mebi)
+  },
+)
 
 test('a long journal and a large mailbox are read in parts, and nothing of either is missed', async () => {
   const { open, store, clock, after } = virtualWorld()
@@ -58,7 +68,7 @@ test('a long journal and a large mailbox are read in parts, and nothing of eithe
   expect(Math.max(...world.loads.flat())).toBeLessThan(bound + mebi)
 })
 
-test('one name with more mail than fits into a load hides no other name, and nothing is lost', async () => {
+test('one name with more messages than fit into a load hides no other name, and nothing is lost', async () => {
   const { open, store, after } = virtualWorld()
   const world = weighed(store)
   const large = 'x'.repeat(900_000)

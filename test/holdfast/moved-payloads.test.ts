@@ -1,13 +1,19 @@
 // Whoever can write to the database, but has no key, can put no text where another one stands: neither one that was encrypted
 // for another place, nor one of their own.
 
+import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
-import { workflow, type JournalEntry, type Offload } from 'holdfast'
+import { Client } from 'pg'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { createHoldfast, workflow, type JournalEntry, type Offload } from 'holdfast'
+import { encryptingCodec } from 'holdfast/encryption'
+import { openPostgresStore } from 'holdfast/postgres'
 import { isHoldfastError } from '../../src/core/errors/error.ts'
-import { canary, EncryptedFile, workflows, type Row } from './encrypted-corpus.ts'
+import { freshSchema } from '../support/postgres-shared.ts'
+import { canary, canaryForms, EncryptedFile, workflows, writeEverything, type Row } from './encrypted-corpus.ts'
 import { gate, settled, until } from './gate.ts'
+import { keepLines } from './open.ts'
 
 function isCorrupt(act: () => unknown): boolean {
   try {
@@ -93,17 +99,38 @@ describe('of all encrypted texts in a database', () => {
     await file.fill()
     const files = readdirSync(file.folder).map((name) => readFileSync(join(file.folder, name), 'latin1'))
     expect(files.some((text) => text.includes('everything'))).toBe(true)
-    for (const form of [
-      canary,
-      Buffer.from(canary).toString('hex'),
-      Buffer.from(canary).toString('base64').slice(0, 30),
-    ]) {
-      expect(files.some((text) => text.includes(form))).toBe(false)
-    }
+    for (const form of canaryForms) expect(files.some((text) => text.includes(form))).toBe(false)
   })
+
+  it('nothing of a secret is in any column of any table on Postgres: not in progress, notes, logs, signals, errors or dead letters', async () => {
+    const { url, schema } = await freshSchema()
+    const store = await openPostgresStore({ url, schema })
+    onTestFinished(() => store.close())
+    const codec = encryptingCodec({ keys: { k1: randomBytes(32) }, current: 'k1' })
+    const address = `${url}?schema=${schema}`
+    await writeEverything(await createHoldfast({ store: address, codec, workflows, logger: keepLines() }), store)
+    const attacker = new Client({ connectionString: url })
+    await attacker.connect()
+    onTestFinished(() => attacker.end())
+    const tables = await attacker.query<{ readonly name: string }>(
+      `select relname as name from pg_class where relnamespace = $1::regnamespace and relkind in ('r', 'p', 'm', 'v')`,
+      [schema],
+    )
+    const encrypted: string[] = []
+    for (const { name } of tables.rows) {
+      const { rows } = await attacker.query<{ readonly text: string }>(
+        `select (one.*)::text as text from ${schema}.${name} one`,
+      )
+      const text = rows.map((row) => row.text).join('\n')
+      for (const form of canaryForms) expect([name, text.includes(form)]).toEqual([name, false])
+      if (text.includes('enc1.k1.')) encrypted.push(name)
+    }
+    // Whatever holds a payload was read.
+    expect(encrypted.toSorted()).toEqual(['broadcasts', 'journal', 'messages', 'runs'])
+  }, 60_000)
 })
 
-/** Tells whether a journal shows an entry as unreadable, and nothing of what stands there. */
+/** Whether a journal shows an entry as unreadable, and nothing of what stands there. */
 async function isMarked(journal: Promise<readonly JournalEntry[]>): Promise<boolean> {
   return (await journal).some(({ unreadable, data }) => unreadable !== undefined && data === undefined)
 }

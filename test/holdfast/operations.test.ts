@@ -6,7 +6,7 @@ import { operation, topic, workflow, type Holdfast, type Operation, type Store }
 import { createVirtualClock } from 'holdfast/testing'
 import { RunHandle } from '../../src/client/run-handle.ts'
 import { MemoryStore } from '../../src/stores/memory/store.ts'
-import { mailOf, takeUp } from './by-hand.ts'
+import { messagesOf, takeUp } from './by-hand.ts'
 import { gate, until } from './gate.ts'
 import { memoryStore, open, openWorking } from './open.ts'
 import { changed } from './virtual-world.ts'
@@ -29,7 +29,7 @@ function watched(store: Store) {
     }
   const seen = changed(store, {
     start: tell('start', (runs: Parameters<Store['start']>[0]) => store.start(runs)),
-    deliver: tell('deliver', (mail: Parameters<Store['deliver']>[0]) => store.deliver(mail)),
+    deliver: tell('deliver', (messages: Parameters<Store['deliver']>[0]) => store.deliver(messages)),
     control: tell('control', (requests: Parameters<Store['control']>[0]) => store.control(requests)),
   })
   return { store: seen, calls }
@@ -175,7 +175,7 @@ describe('a batch of operations', () => {
     const answers = await holdfast.submitBatch([1, 2, 3].map((n) => operation.signal(run, 'x', n)))
     expect(answers[0]).toEqual({ ok: true, value: { outcome: 'delivered', runId: run.id } })
     expect(answers.every(({ ok }) => ok)).toBe(true)
-    expect((await mailOf(store, run)).map(({ data }) => data)).toEqual(['1', '2', '3'])
+    expect((await messagesOf(store, run)).map(({ data }) => data)).toEqual(['1', '2', '3'])
   })
 
   test('of starts that want the same ends as one by one: the first has it (WC-C6)', async () => {
@@ -212,7 +212,7 @@ describe('a batch of operations', () => {
         ids.map(async (id) => ({
           kinds: (await holdfast.journal(id)).map(({ kind }) => kind),
           status: (await holdfast.get(id)).status,
-          mail: (await mailOf(store, { id })).map((message) => message.id),
+          messages: (await messagesOf(store, { id })).map((message) => message.id),
         })),
       )
     }
@@ -221,7 +221,7 @@ describe('a batch of operations', () => {
       for (const one of all) await holdfast.submit(one).catch(() => undefined)
     })
     expect(together).toEqual(apart)
-    expect(together).toMatchObject([{ status: 'cancelled' }, { mail: ['s3', 's4'] }, { status: 'paused' }])
+    expect(together).toMatchObject([{ status: 'cancelled' }, { messages: ['s3', 's4'] }, { status: 'paused' }])
   })
 })
 

@@ -2,12 +2,12 @@
 
 import { randomBytes } from 'node:crypto'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createHoldfast, workflow, type Holdfast } from 'holdfast'
+import { createHoldfast, topic, workflow, type Holdfast, type RekeyResult, type Store, type StoreAdmin } from 'holdfast'
 import { encryptingCodec } from 'holdfast/encryption'
 import type { Run } from '../../src/core/model/run.ts'
 import { keepLines } from './open.ts'
 import { everyStore, type SharedStore } from './stores.ts'
-import { changed } from './virtual-world.ts'
+import { changed, virtualWorld } from './virtual-world.ts'
 
 const bytes = { a: randomBytes(32), b: randomBytes(32) }
 const first = encryptingCodec({ keys: { a: bytes.a }, current: 'a' })
@@ -41,12 +41,12 @@ const workflows = [order, child, fails]
 async function texts({ store }: SharedStore, deleted = false): Promise<readonly string[]> {
   const found: string[] = []
   for (const { id } of await store.find({ deleted }, { limit: 1_000 })) {
-    const [loaded] = await store.load([{ runId: id, after: 0, limit: 1_000, mail: { names: [], limit: 0 } }])
+    const [loaded] = await store.load([{ runId: id, after: 0, limit: 1_000, messages: { names: [], limit: 0 } }])
     found.push(...(loaded?.entries ?? []).flatMap(({ data }) => data ?? []))
-    for (let [more, mailAfter] = [true, 0]; more;) {
-      const [page] = await store.load([{ runId: id, after: 0, limit: 0, mailAfter }])
+    for (let [more, messagesAfter] = [true, 0]; more;) {
+      const [page] = await store.load([{ runId: id, after: 0, limit: 0, messagesAfter }])
       found.push(...(page?.messages ?? []).map(({ data }) => data))
-      mailAfter = page?.messages.at(-1)?.position ?? mailAfter
+      messagesAfter = page?.messages.at(-1)?.position ?? messagesAfter
       more = (page?.messages.length ?? 0) > 0
     }
   }
@@ -240,6 +240,81 @@ describe.each(everyStore)('on $name', ({ make }) => {
     expect((await texts(shared)).filter((text) => text.includes('enc1.a.'))).toEqual([])
     expect([...booked.values()].every((times) => times === 1)).toBe(true)
     expect((await shared.store.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+  })
+})
+
+describe('the end of a rekey', () => {
+  it('is as bounded as the rest: 300 dead letters come by pages at the rate, and a stopped call goes on behind the last', async () => {
+    const world = virtualWorld()
+    const letter = topic<number>('letter', { onUnread: 'dead-letter' })
+    const old = await world.open({ codec: first, workflows })
+    for (const name of ['Ada', 'Bob', 'Eve']) {
+      const run = await old.start(child, name)
+      // An id is any text: what it says to a shell or a terminal must not be in the cursor.
+      for (let n = 0; n < 100; n += 1) await old.signal(run, letter, n, { id: `'; $(say ${n}) \u202e` })
+      await run.cancel()
+    }
+    const read: string[] = []
+    const admin = world.store as Store & StoreAdmin
+    const counted = changed(world.store, {
+      async deadLetters(filter, page) {
+        const letters = await admin.deadLetters(filter, page)
+        read.push(...letters.map(({ runId, id }) => `${runId} ${id}`))
+        return letters
+      },
+    })
+    const rekeying = await world.open({ store: counted, codec: both, workflows })
+    const stop = new AbortController()
+    const pages: RekeyResult[] = []
+    const rekey = async (after?: string): Promise<RekeyResult> => {
+      const onProgress = (sofar: RekeyResult): void => {
+        pages.push(sofar)
+        if (pages.length === 4) stop.abort()
+      }
+      const more = after === undefined ? { abortSignal: stop.signal } : { after }
+      return world.after(rekeying.rekey({ rate: 50, onProgress, ...more }))
+    }
+    const begunAt = world.clock.now()
+    const stopped = await rekey()
+    // Three runs and their inputs, then the letters.
+    expect(pages.map(({ payloads }) => payloads)).toEqual([3, 53, 103, 153])
+    expect(stopped).toEqual(pages[3])
+    expect(stopped.next).toMatch(/^letters:[\w.~%-]+$/)
+    expect(read).toHaveLength(150)
+    expect(world.clock.now() - begunAt).toBe(60 + 1_000 + 1_000)
+
+    const resumedAt = world.clock.now()
+    expect(await rekey(stopped.next ?? '')).toMatchObject({ runs: 0, payloads: 150, unreadable: 0, next: null })
+    expect(pages.slice(4).map(({ payloads }) => payloads)).toEqual([50, 100, 150])
+    expect(read).toHaveLength(300)
+    expect(new Set(read).size).toBe(300)
+    expect(world.clock.now() - resumedAt).toBe(3_000)
+    const without = await world.open({ codec: last, workflows })
+    expect(await world.after(without.rekey())).toMatchObject({ runs: 3, payloads: 0, unreadable: 0, missingKeys: [] })
+  })
+
+  it('tries held runs again at the rate, and counts those that it did not come to when it is stopped', async () => {
+    const world = virtualWorld()
+    const old = await world.open({ codec: first, workflows })
+    for (const name of ['Ada', 'Bob', 'Eve']) await old.start(child, name)
+    await world.store.claim({ session: 's', selectors: [{ type: 'child', version: 1 }], limit: 3 })
+    const rekeying = await world.open({ codec: both, workflows })
+    const rekey = async (stopAt: number): Promise<number> => {
+      const stop = new AbortController()
+      let pages = 0
+      const onProgress = (): void => {
+        pages += 1
+        if (pages === stopAt) stop.abort()
+      }
+      const done = await world.after(rekeying.rekey({ rate: 1, abortSignal: stop.signal, onProgress }))
+      expect(done).toMatchObject({ runs: 3, held: 3 })
+      expect(done.next === null).toBe(stopAt > pages)
+      return pages
+    }
+    const begunAt = world.clock.now()
+    expect(await rekey(10)).toBe(6)
+    expect(world.clock.now() - begunAt).toBe(6_000)
+    expect(await rekey(4)).toBe(4)
   })
 })
 

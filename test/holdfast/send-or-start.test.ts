@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { topic, workflow, type Holdfast, type HoldfastOptions } from 'holdfast'
-import { mailOf, takeUp } from './by-hand.ts'
+import { messagesOf, takeUp } from './by-hand.ts'
 import { memoryStore, open } from './open.ts'
 import { changed } from './virtual-world.ts'
 
@@ -24,7 +24,7 @@ describe('sendOrStart', () => {
     expect(sent).toEqual({ outcome: 'started', runId: expect.any(String) as string, signalId: 's-1' })
     const { runId } = sent as { readonly runId: string }
     expect(await holdfast.get(runId)).toMatchObject({ key: 'ada', status: 'pending', tags: ['vip'] })
-    expect(await mailOf(store, { id: runId })).toMatchObject([{ id: 's-1', name: 'add', data: '"tea"' }])
+    expect(await messagesOf(store, { id: runId })).toMatchObject([{ id: 's-1', name: 'add', data: '"tea"' }])
   })
 
   test('sends it to the run that has the key, whatever input was given this time', async () => {
@@ -33,7 +33,7 @@ describe('sendOrStart', () => {
     expect(await add(holdfast, 'tea')).toMatchObject({ outcome: 'queued', runId: run.id })
     await (await takeUp(store, 'cart')).park()
     expect(await add(holdfast, 'milk')).toEqual({ outcome: 'delivered', runId: run.id })
-    expect(await mailOf(store, run)).toHaveLength(2)
+    expect(await messagesOf(store, run)).toHaveLength(2)
   })
 
   test('of twenty at once from two processes makes one run with twenty signals', async () => {
@@ -44,8 +44,8 @@ describe('sendOrStart', () => {
     expect(answers.filter(({ outcome }) => outcome === 'started')).toHaveLength(1)
     const ids = new Set(answers.map(({ runId }) => runId))
     expect(ids.size).toBe(1)
-    const mail = await mailOf(store, { id: [...ids][0] ?? '' })
-    expect(mail.map(({ data }) => JSON.parse(data) as string).toSorted()).toEqual(items.toSorted())
+    const messages = await messagesOf(store, { id: [...ids][0] ?? '' })
+    expect(messages.map(({ data }) => JSON.parse(data) as string).toSorted()).toEqual(items.toSorted())
   })
 
   test('starts anew if the run that had the key ended while the signal was on its way', async () => {
@@ -55,16 +55,16 @@ describe('sendOrStart', () => {
     const holdfast = await open({
       workflows: [cart],
       store: changed(store, {
-        deliver: async (mail) => {
+        deliver: async (messages) => {
           await first.cancel()
-          return store.deliver(mail)
+          return store.deliver(messages)
         },
       }),
     })
     const sent = await add(holdfast, 'tea')
     expect(sent.outcome).toBe('started')
     expect(sent.runId).not.toBe(first.id)
-    expect(await mailOf(store, { id: sent.runId })).toMatchObject([{ data: '"tea"' }])
+    expect(await messagesOf(store, { id: sent.runId })).toMatchObject([{ data: '"tea"' }])
   })
 
   test('leaves no dead letter behind when it does', async () => {
@@ -75,9 +75,9 @@ describe('sendOrStart', () => {
     const holdfast = await open({
       workflows: [cart],
       store: changed(store, {
-        deliver: async (mail) => {
+        deliver: async (messages) => {
           await first.cancel()
-          return store.deliver(mail)
+          return store.deliver(messages)
         },
       }),
     })

@@ -4,7 +4,7 @@
 import { describe, expect, it, test } from 'vitest'
 import { z } from 'zod'
 import { HoldfastError, topic, workflow } from 'holdfast'
-import { mailOf, takeUp } from './by-hand.ts'
+import { messagesOf, takeUp } from './by-hand.ts'
 import { gate, settled } from './gate.ts'
 import { keepLines, memoryStore, open } from './open.ts'
 import { changed } from './virtual-world.ts'
@@ -27,7 +27,7 @@ describe('a signal', () => {
       signalId: 's-1',
     })
     expect(await run.signal('shipped')).toMatchObject({ outcome: 'queued', runId: run.id })
-    expect(await mailOf(store, run)).toMatchObject([
+    expect(await messagesOf(store, run)).toMatchObject([
       { id: 's-1', kind: 'signal', name: 'paid', data: '{"amount":3}', policy: null },
       { name: 'shipped' },
     ])
@@ -39,7 +39,7 @@ describe('a signal', () => {
     expect(await holdfast.signal(run.id, 'paid')).toEqual({ outcome: 'delivered', runId: run.id })
     expect(await store.get([run.id])).toMatchObject([{ status: 'waiting', readiness: 'ready' }])
     await holdfast.signal(run.id, 'shipped')
-    expect((await mailOf(store, run)).map(({ name }) => name)).toEqual(['paid', 'shipped'])
+    expect((await messagesOf(store, run)).map(({ name }) => name)).toEqual(['paid', 'shipped'])
   })
 
   test('to a run that is over says how it ended, and stores nothing (WC-W1)', async () => {
@@ -47,7 +47,7 @@ describe('a signal', () => {
     await run.cancel()
     const terminated = { outcome: 'target-terminated', runId: run.id, status: 'cancelled' }
     expect(await holdfast.signal(run, 'paid')).toEqual(terminated)
-    expect(await mailOf(store, run)).toEqual([])
+    expect(await messagesOf(store, run)).toEqual([])
   })
 
   test('to nobody says so, also where no id could be (WC-W1)', async () => {
@@ -60,7 +60,7 @@ describe('a signal', () => {
     const { store, holdfast, run } = await world()
     const first = await holdfast.signal(run, 'paid', 1, { id: 'payment-1' })
     expect(await holdfast.signal(run, 'paid', 2, { id: 'payment-1' })).toEqual({ ...first, repeated: true })
-    expect(await mailOf(store, run)).toMatchObject([{ data: '1' }])
+    expect(await messagesOf(store, run)).toMatchObject([{ data: '1' }])
     await run.cancel()
     expect(await holdfast.signal(run, 'paid', 3, { id: 'payment-1' })).toEqual({ ...first, repeated: true })
   })
@@ -76,7 +76,7 @@ describe('a signal', () => {
     const holdfast = await open({ store, workflows: [order], offload })
     const run = await holdfast.start(order, 'a')
     await holdfast.signal(run, 'paid', 'x'.repeat(100))
-    expect(await mailOf(store, run)).toMatchObject([{ data: 'offload:object-1' }])
+    expect(await messagesOf(store, run)).toMatchObject([{ data: 'offload:object-1' }])
   })
 
   it.each([
@@ -107,13 +107,13 @@ describe('a signal in the name of a topic', () => {
     await expect(holdfast.signal(run, paid, { amount: 'much' } as never)).rejects.toMatchObject({
       code: 'INVALID_INPUT',
     })
-    expect(await mailOf(store, run)).toEqual([])
+    expect(await messagesOf(store, run)).toEqual([])
   })
 
   test('takes what the topic says of those who end (WC-W3)', async () => {
     const { store, holdfast, run } = await world()
     await holdfast.signal(run, paid, { amount: 3 })
-    expect(await mailOf(store, run)).toMatchObject([
+    expect(await messagesOf(store, run)).toMatchObject([
       { kind: 'topic-signal', name: 'paid', policy: { onUnread: 'dead-letter' } },
     ])
   })
@@ -158,17 +158,17 @@ describe('a signal by key', () => {
     const holdfast = await open({
       workflows: [order],
       store: changed(store, {
-        deliver: async (mail) => {
+        deliver: async (messages) => {
           if (second === '') {
             await first.cancel()
             second = (await aside.start(order, 'b', { key: 'a' })).id
           }
-          return store.deliver(mail)
+          return store.deliver(messages)
         },
       }),
     })
     expect(await holdfast.signal(to, 'paid')).toMatchObject({ outcome: 'queued', runId: second })
-    expect(await mailOf(store, { id: second })).toMatchObject([{ name: 'paid' }])
+    expect(await messagesOf(store, { id: second })).toMatchObject([{ name: 'paid' }])
   })
 })
 
@@ -179,9 +179,9 @@ describe('signals', () => {
     const holdfast = await open({
       workflows: [order],
       store: changed(store, {
-        deliver: (mail) => {
-          flushes.push(mail.map(({ id }) => id))
-          return store.deliver(mail)
+        deliver: (messages) => {
+          flushes.push(messages.map(({ id }) => id))
+          return store.deliver(messages)
         },
       }),
     })
@@ -201,7 +201,7 @@ describe('signals', () => {
       { ok: false, error: { code: 'INVALID_NAME' } },
       { ok: true, value: { outcome: 'queued', runId: one.id, signalId: '5' } },
     ])
-    expect((await mailOf(store, one)).map(({ data }) => data)).toEqual(['1', '5'])
+    expect((await messagesOf(store, one)).map(({ data }) => data)).toEqual(['1', '5'])
   })
 
   test('whose answer was lost are sent again, and arrive once', async () => {
@@ -211,8 +211,8 @@ describe('signals', () => {
       workflows: [order],
       logger: keepLines(),
       store: changed(store, {
-        deliver: async (mail) => {
-          const answers = await store.deliver(mail)
+        deliver: async (messages) => {
+          const answers = await store.deliver(messages)
           losses -= 1
           if (losses >= 0) throw new HoldfastError('STORE_UNAVAILABLE', 'The answer was lost.')
           return answers
@@ -221,7 +221,7 @@ describe('signals', () => {
     })
     const run = await holdfast.start(order, 'a')
     await Promise.all([1, 2, 3].map((n) => holdfast.signal(run, 'n', n)))
-    expect((await mailOf(store, run)).map(({ data }) => data)).toEqual(['1', '2', '3'])
+    expect((await messagesOf(store, run)).map(({ data }) => data)).toEqual(['1', '2', '3'])
   })
 
   test('that the store cannot take harm no other', async () => {
@@ -229,16 +229,17 @@ describe('signals', () => {
     const holdfast = await open({
       workflows: [order],
       store: changed(store, {
-        deliver: async (mail) => {
-          if (mail.some(({ data }) => data === '2')) throw new HoldfastError('ENTRY_REJECTED', 'This one is too large.')
-          return store.deliver(mail)
+        deliver: async (messages) => {
+          if (messages.some(({ data }) => data === '2'))
+            throw new HoldfastError('ENTRY_REJECTED', 'This one is too large.')
+          return store.deliver(messages)
         },
       }),
     })
     const run = await holdfast.start(order, 'a')
     const answers = await holdfast.signals([1, 2, 3].map((payload) => ({ to: run, name: 'n', payload })))
     expect(answers.map(({ ok }) => ok)).toEqual([true, false, true])
-    expect((await mailOf(store, run)).map(({ data }) => data)).toEqual(['1', '3'])
+    expect((await messagesOf(store, run)).map(({ data }) => data)).toEqual(['1', '3'])
   })
 
   test('that were accepted are sent before a Holdfast is closed, and none after', async () => {
@@ -246,7 +247,7 @@ describe('signals', () => {
     const line = gate()
     const holdfast = await open({
       workflows: [order],
-      store: changed(store, { deliver: (mail) => line.passed.then(() => store.deliver(mail)) }),
+      store: changed(store, { deliver: (messages) => line.passed.then(() => store.deliver(messages)) }),
     })
     const run = await holdfast.start(order, 'a')
     const sent = holdfast.signal(run, 'paid')
@@ -254,7 +255,7 @@ describe('signals', () => {
     const closed = holdfast.close()
     line.open()
     await Promise.all([sent, closed])
-    expect(await mailOf(store, run)).toHaveLength(1)
+    expect(await messagesOf(store, run)).toHaveLength(1)
     await expect(holdfast.signal(run, 'paid')).rejects.toMatchObject({ code: 'CLOSED' })
   })
 })

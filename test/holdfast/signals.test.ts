@@ -134,7 +134,7 @@ test('what the code waits on must be what the journal says: a changed race is dr
   expect(await kindsOf(second, run)).toEqual(['started', 'waiting', 'paused'])
 })
 
-test('what it costs: a run that waits only on time reads no mail, and many that are woken are read together (WC-E5)', async () => {
+test('what it costs: a run that waits only on time reads no messages, and many that are woken are read together (WC-E5)', async () => {
   const { open, after, clock, store } = virtualWorld()
   const loads: number[] = []
   const counted: Store = changed(store, {

@@ -140,6 +140,26 @@ describe('ctx.transaction', () => {
     expect(orders()).toEqual(['order 2'])
   })
 
+  it('that hangs does not keep close() from its end', async () => {
+    // The test times out long before the storage timeout would end the transaction.
+    const { open, orders, store } = await ownTables('10m')
+    const inside = gate()
+    const book = workflow('book', (ctx) =>
+      ctx.transaction('insert', async (tx: Db) => {
+        insertOrder(tx, 'a')
+        inside.open()
+        await new Promise(() => undefined)
+      }),
+    )
+    const holdfast = await open({ workflows: [book] })
+    await holdfast.work({ shutdownTimeout: 100, lease: '1h' })
+    const run = await holdfast.start(book)
+    await inside.passed
+    await holdfast.close()
+    expect(orders()).toEqual([])
+    expect(await store.get([run.id])).toMatchObject([{ status: 'pending', session: null, crashes: 0 }])
+  })
+
   it('takes part in nothing of others, and holds none of them up for good, while it is open', async () => {
     const { open, orders, path } = await ownTables()
     const book = workflow('book', (ctx) =>

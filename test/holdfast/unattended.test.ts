@@ -45,7 +45,7 @@ describe('a run that nobody begins', () => {
     expect(said()).toHaveLength(2)
   })
 
-  it('is told of however it was started: with mail, or inside of a transaction', async () => {
+  it('is told of however it was started: with messages, or inside of a transaction', async () => {
     const { clock, open, ports, logger, said } = world()
     const holdfast = await open({ workflows: [greet, other], ports, logger })
     await holdfast.sendOrStart(other, 'ada', 'hello', 1, 'Ada')

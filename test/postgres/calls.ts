@@ -83,7 +83,7 @@ const working: readonly Call[] = [
     name: 'load a page of a long mailbox',
     size: 100,
     run: ({ store }, backlog) =>
-      store.load([{ runId: backlog.id('asleep', 1), after: 0, limit: 0, mailAfter: 1_000 }], 4_000_000),
+      store.load([{ runId: backlog.id('asleep', 1), after: 0, limit: 0, messagesAfter: 1_000 }], 4_000_000),
   },
   ...[1, 100].map((size) => committed(`commit ${size} checkpoints`, size, () => ({}))),
   ...[1, 100].map((size) =>
@@ -203,11 +203,11 @@ const exchanged: readonly Call[] = [
     async run({ store, broadcast, message, unique }, backlog, turn) {
       const bound = { mostKept: 2, mostUnread: 1 }
       const sent = [jobs, prices(turn)].map((topic) => broadcast({ topic, id: unique(`more of ${turn}`), ...bound }))
-      const letters = ofEach(backlog, 'asleep', 10).map((runId) =>
+      const messages = ofEach(backlog, 'asleep', 10).map((runId) =>
         message(runId, { id: unique(`more of ${turn}`), ...bound }),
       )
-      await store.deliver(letters)
-      return store.deliver([...letters, ...sent])
+      await store.deliver(messages)
+      return store.deliver([...messages, ...sent])
     },
   },
   committed('wait on a topic and a queue that are bounded', 10, (turn) =>
@@ -284,12 +284,12 @@ const exchanged: readonly Call[] = [
           runId,
           after: 0,
           limit: 0,
-          mail: { names: ['approved', 'other'], limit: 10 },
+          messages: { names: ['approved', 'other'], limit: 10 },
         })),
       ),
   },
   {
-    name: 'dead letters, and one that is dead no more',
+    name: 'dead messages, and one that is dead no more',
     size: 20,
     async run({ store }, backlog) {
       const found = await store.deadLetters({}, { limit: 20 })

@@ -12,8 +12,8 @@ import { opened } from './proxied.ts'
 /** A run that has ended with more unread than goes with its end. */
 async function leftover(bench: ContractBench): Promise<string> {
   const held = await bench.hold()
-  const letters = Array.from({ length: defaultPageLimits.withEnd + 5 }, () => bench.message(held.runId))
-  await bench.store.deliver(letters)
+  const messages = Array.from({ length: defaultPageLimits.withEnd + 5 }, () => bench.message(held.runId))
+  await bench.store.deliver(messages)
   await bench.commit(held, { append: [ending('succeeded')], status: 'succeeded' })
   return held.runId
 }

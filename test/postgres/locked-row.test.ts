@@ -1,5 +1,6 @@
 // Somebody's open transaction holds the row of one run. That run must wait; nobody else has a reason to.
 
+import { setTimeout } from 'node:timers/promises'
 import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { workflow } from 'holdfast'
@@ -148,6 +149,25 @@ describe('a run whose row is locked by somebody else', { timeout: 120_000 }, () 
     await user.query('rollback')
     const freed = await bench.claim({ limit: 5 })
     expect([freed.runs.map(({ id }) => id), freed.more, freed.nextDue]).toEqual([[locked], false, nextDue])
+  })
+
+  it('keeps no worker busy: one with a free slot hardly asks for it again', async () => {
+    const { url, schema } = await freshSchema()
+    let claims = 0
+    const onStatement = (name: string): void => void (claims += name === 'claim.lease' ? 1 : 0)
+    const { store } = await opened({ url, schema, onStatement })
+    const noted = workflow('noted', async (_, number: number) => number)
+    const holdfast = await holdfastAt({ store, workflows: [noted] })
+    const locked = await holdfast.start(noted, 7)
+    const user = await lockerOf(url, schema, locked.id)
+    await holdfast.work({ concurrency: 1 })
+    // Each pause is twice as long as the one before, from 5 ms to 500, and jitter makes the longest at least 250.
+    await until('its pauses are long', () => claims > 7, 30_000)
+    claims = 0
+    await setTimeout(2_000)
+    expect(claims).toBeLessThan(10)
+    await user.query('rollback')
+    expect(await locked.result({ timeout: '40s' })).toBe(7)
   })
 
   it('lets a worker with one slot perform all the others', async () => {

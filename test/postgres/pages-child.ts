@@ -1,4 +1,4 @@
-// A process that works on runs which end with much unread mail, until it is killed. Started by pages.test.ts.
+// A process that works on runs which end with many unread messages, until it is killed. Started by pages.test.ts.
 
 import { createHoldfast } from '../../src/holdfast.ts'
 import { openPostgresStore } from '../../src/stores/postgres/index.ts'

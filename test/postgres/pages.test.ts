@@ -22,7 +22,7 @@ interface Filled {
   readonly explain: (call: () => Promise<unknown>) => Promise<readonly Explained[]>
 }
 
-/** A run with so much unread mail, or so many who wait for it, in tables of which no statistics tell. */
+/** A run with this many unread messages, or runs that wait for it, in tables without statistics. */
 async function filled(count: number, plans: 'auto' | 'generic', by: typeof fill = fill): Promise<Filled> {
   const { url, schema } = await freshSchema()
   await opened({ url, schema })
@@ -69,9 +69,9 @@ describe.each(['auto', 'generic'] as const)('over a full mailbox, with %s plans,
       expect((await bench.run(held.runId)).status).toBe('succeeded')
       for (let pages = 0; pages < 3; pages += 1) {
         const page = await explain(() => bench.store.doChores())
-        expect(most(page, 'rows')).toBeLessThanOrEqual(defaultPageLimits.mail + 1)
+        expect(most(page, 'rows')).toBeLessThanOrEqual(defaultPageLimits.messages + 1)
         // Each leaves two indexes and enters another one.
-        expect(most(page, 'buffers')).toBeLessThan(40 * defaultPageLimits.mail)
+        expect(most(page, 'buffers')).toBeLessThan(40 * defaultPageLimits.messages)
       }
     },
     minute,
@@ -98,7 +98,7 @@ describe('two runs that end with 60,000 unread messages each', () => {
   const quick = workflow('quick', async (ctx) => ctx.step('only', () => 1))
 
   it(
-    'hold up no other run of their process, and all of their mail is settled',
+    'hold up no other run of their process, and all of their messages are settled',
     async () => {
       const { url, schema } = await freshSchema()
       const { store } = await opened({ url, schema, listen: url, storageTimeout: '1 s' })
@@ -118,7 +118,7 @@ describe('two runs that end with 60,000 unread messages each', () => {
   )
 })
 
-describe('a process that is killed while it settles the mail of a run', () => {
+describe('a process that is killed while it settles the messages of a run', () => {
   it(
     'leaves a chore that another one goes on with, to the end',
     async () => {

@@ -167,11 +167,11 @@ describe('what somebody else has locked', { timeout: 60_000 }, () => {
       const runs = await Promise.all(Array.from({ length: others + 1 }, () => bench.start()))
       const [locked] = runs as [(typeof runs)[0]]
       await bench.stranger.lock('runs', locked.id)
-      const letters = [...runs, locked, locked].map(({ id }) => bench.message(id))
-      const expected = letters.map(({ runId }) => (runId === locked.id ? busy : { outcome: 'queued' }))
-      expect(await bench.store.deliver(letters)).toMatchObject(expected)
+      const messages = [...runs, locked, locked].map(({ id }) => bench.message(id))
+      const expected = messages.map(({ runId }) => (runId === locked.id ? busy : { outcome: 'queued' }))
+      expect(await bench.store.deliver(messages)).toMatchObject(expected)
       await bench.stranger.leave()
-      const rest = letters.filter(({ runId }) => runId === locked.id)
+      const rest = messages.filter(({ runId }) => runId === locked.id)
       expect(await bench.store.deliver(rest)).toMatchObject(rest.map(() => ({ outcome: 'queued' })))
       expect((await bench.mailbox(locked.id)).map(({ id }) => id)).toEqual(rest.map(({ id }) => id))
     },

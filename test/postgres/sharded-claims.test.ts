@@ -43,6 +43,20 @@ describe('a claim of several shards', { timeout: 60_000 }, () => {
     expect((await bench.claim({ limit: 200 })).runs).toHaveLength(100 - runs.length)
   })
 
+  it('asks no further shard once it is full', async () => {
+    const { url, schema } = await freshSchema()
+    const shards = 64
+    let claims = 0
+    const onStatement = (name: string): void => void (claims += name === 'claim.lease' ? 1 : 0)
+    const { bench, store } = await opened({ url, schema, shards, onStatement })
+    await store.start(Array.from({ length: 1_000 }, () => bench.newRun()))
+    const watcher = await connectedTo(url)
+    const { rows } = await watcher.query(`select distinct shard from ${schema}.runs`)
+    expect(rows).toHaveLength(shards)
+    const { runs } = await bench.claim({ limit: 1 })
+    expect([runs.length, claims]).toEqual([1, 1])
+  })
+
   it('lets types take turns in each shard', async () => {
     const { url, schema } = await freshSchema()
     const { bench } = await opened({ pool: refusingPool(url).pool, schema, shards: 4 })

@@ -43,14 +43,14 @@ function orders<Item>(items: readonly Item[], count: number): Item[][] {
 const chance = Number(process.env['LIFE_RUNS'] ?? 1)
 
 describe('PEERS 22 SW-P2 PQ-P1 HE-P1 a run comes to exactly one end, and undoes what it did once or not at all', () => {
-  it.each([1, 2, 3, 4])('whatever %i of eight fates befall it, in every order', { timeout: 120_000 }, async (count) => {
+  it.each([1, 2, 3, 4])('whatever %i of eight fates befall it, in every order', { timeout: 400_000 }, async (count) => {
     for (const suffered of orders(fates, count)) {
       const heeds = suffered.length % 2 === 0
       await live(['complete', ...suffered], { makeStore: memory, heeds })
     }
   })
 
-  it('whatever order all eight come in', { timeout: 120_000 }, async () => {
+  it('whatever order all eight come in', { timeout: 400_000 }, async () => {
     const order = fc.shuffledSubarray([...fates], { minLength: fates.length })
     await fc.assert(
       fc.asyncProperty(order, fc.boolean(), fc.integer({ min: 0, max: 4 }), (suffered, heeds, stubborn) =>
@@ -63,7 +63,7 @@ describe('PEERS 22 SW-P2 PQ-P1 HE-P1 a run comes to exactly one end, and undoes 
   it.each([
     ['memory', memory, 200],
     ['sqlite', sqlite, 60],
-  ] as const)('over long lives on the %s store', { timeout: 120_000 }, async (_name, makeStore, numRuns) => {
+  ] as const)('over long lives on the %s store', { timeout: 400_000 }, async (_name, makeStore, numRuns) => {
     const fate = fc.constantFrom<Fate>(...fates, 'complete', 'complete', 'wait', 'cancel now', 'retry')
     await fc.assert(
       fc.asyncProperty(

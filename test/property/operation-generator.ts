@@ -148,10 +148,10 @@ export class OperationGenerator {
       keyId: this.chance(3) ? this.pick(payloadKeys) : null,
       ...changes,
     })
-    return this.chance(6) ? { ...run, mail: [this.letter(run.id)] } : run
+    return this.chance(6) ? { ...run, messages: [this.message(run.id)] } : run
   }
 
-  private letter(runId: string): MessageDraft {
+  private message(runId: string): MessageDraft {
     const name = this.chance(2) ? 'go' : this.pick(topics).name
     return { id: this.unique('m'), runId, kind: 'signal', name, data: '1', policy: this.pick(policies) }
   }
@@ -300,8 +300,8 @@ export class OperationGenerator {
     const messages = Array.from({ length: 1 + this.below(3) }, (): NewMessage | NewBroadcast => {
       if (this.chance(3)) return this.broadcast()
       if (this.sentMessages.length > 0 && this.chance(5)) return this.pick(this.sentMessages)
-      const letter = this.letter(rows.length === 0 ? this.unique('nobody') : this.pick(rows).id)
-      const message = this.chance(3) ? { ...letter, mostUnread: 1 + this.below(4) } : letter
+      const plain = this.message(rows.length === 0 ? this.unique('nobody') : this.pick(rows).id)
+      const message = this.chance(3) ? { ...plain, mostUnread: 1 + this.below(4) } : plain
       this.sentMessages.push(message)
       return message
     })
@@ -319,11 +319,11 @@ export class OperationGenerator {
 
   private read(rows: readonly Run[]): Operation {
     const names = ['go', ...topics.map(({ name }) => name), ...rows.map(({ id }) => id)].filter(() => this.chance(2))
-    const mail = this.chance(3) ? { mailAfter: this.below(4) } : { mail: { names, limit: this.below(4) } }
+    const messages = this.chance(3) ? { messagesAfter: this.below(4) } : { messages: { names, limit: this.below(4) } }
     const latest = { kind: 'logged', name: 'n' } as const
     const requests = rows
       .filter(() => this.chance(4))
-      .map(({ id }) => ({ runId: id, after: 0, limit: 2, ...mail, ...(this.chance(2) ? { latest } : {}) }))
+      .map(({ id }) => ({ runId: id, after: 0, limit: 2, ...messages, ...(this.chance(2) ? { latest } : {}) }))
     const mostBytes = this.maybe(20, 2) ?? undefined
     return (store) => store.load(requests, mostBytes)
   }

@@ -161,8 +161,8 @@ async function checkPrefix(
   const strict = how === 'entry by entry'
   // The rest of a burst may have been recorded before the end that its first made, and need not be awaited again.
   const [wasSeen, isSeen] = [seenIn(first.journal, first), seenIn(second.journal, first)]
-  const inDoubt = begunIn(prefix)
-  const isTheSame = (entry: Entry): boolean => (strict || isOutcome(entry)) && !isUndoOf(entry, inDoubt)
+  const unknownOutcome = begunIn(prefix)
+  const isTheSame = (entry: Entry): boolean => (strict || isOutcome(entry)) && !isUndoOf(entry, unknownOutcome)
   const compared = isSeen.filter(isTheSame)
   const expected = strict ? wasSeen.filter(isTheSame) : wasSeen.filter(isTheSame).slice(0, compared.length)
   expect(essences(compared, recorded)).toEqual(essences(expected, recorded))

@@ -80,7 +80,8 @@ it.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14])(
         if (deletedAt !== null) seen.add(`deleted ${readiness}`)
       }
       for (const { messages } of await memory.load(rows.map(({ id }) => ({ runId: id, after: 0, limit: 0 })))) {
-        for (const { kind, data } of messages) seen.add(data.includes('subscribers') ? 'mail crowded' : `mail ${kind}`)
+        for (const { kind, data } of messages)
+          seen.add(data.includes('subscribers') ? 'message crowded' : `message ${kind}`)
       }
       if ((await memory.deadLetters({}, { limit: 1 })).length > 0) seen.add('dead letter')
       const operation = generator.next(rows)
@@ -108,10 +109,17 @@ it('the operations led runs through every state', () => {
   const asked = ['running control request to pause', 'deleted idle', 'deleted leased']
   const taken = ['id', 'key', 'idempotency-key', 'key-taken']
   const refusals = ['ended', 'cancelling', 'not-paused', 'not-failed', 'undone', 'changed', 'deleted', 'stale']
-  const mail = ['mail crowded', 'mail signal', 'mail broadcast', 'mail ended', 'mail refused', 'dead letter']
+  const messages = [
+    'message crowded',
+    'message signal',
+    'message broadcast',
+    'message ended',
+    'message refused',
+    'dead letter',
+  ]
   const sent = ['delivered', 'queued', 'target-terminated', 'target-not-found', 'full']
   const all = [
-    ...mail,
+    ...messages,
     ...sent,
     ...states,
     ...apart,

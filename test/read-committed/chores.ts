@@ -14,7 +14,7 @@ export async function doChores(parts: Parts): Promise<ChoresDone> {
   await transaction(parts, 'chore.commit', (x) =>
     exchange(x, {
       method: 'chore',
-      ids: chore.kind === 'end' || chore.kind === 'mail' ? [chore.target] : [],
+      ids: chore.kind === 'end' || chore.kind === 'messages' ? [chore.target] : [],
       mayTouch: true,
       mustLook: true,
       lend: lendUnitOfWork,

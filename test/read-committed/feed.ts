@@ -1,5 +1,6 @@
 // The feed. Flushes draw numbers and commit in any order, so a number may become visible after a higher one. Positions are
-// given by one sequencer at a time, to what is committed by then, and only they are read: so nobody ever skips anything.
+// given by one sequencer at a time, to what is committed by then, and only they are read: so nobody ever skips anything. A reader
+// does not wait for a sequencer, or for a stranger who has locked its row: it reads what has positions already.
 
 import type { Change } from '../../src/store.ts'
 import { reading, transaction, type Execution, type Parts } from './database/call.ts'
@@ -21,13 +22,14 @@ async function stamp(x: Execution): Promise<void> {
     order: (a: FeedRow, b: FeedRow) => a.number - b.number,
   } as const
   let seen: readonly FeedRow[] = []
-  const [row] = await x.run('changes.lock', (tx) => {
-    if (x.is('lock-and-stamp-in-one')) seen = tx.select(feed, unstamped)
-    return tx.lock(sequencer, {})
-  })
-  if (!x.is('lock-and-stamp-in-one')) seen = await x.run('changes.look', (tx) => tx.select(feed, unstamped))
+  const look = (): Promise<readonly FeedRow[]> => x.run('changes.look', (tx) => tx.select(feed, unstamped))
+  // A statement sees what was committed before it began, also if it gets the lock later: as if it had looked before.
+  if (x.is('lock-and-stamp-in-one')) seen = await look()
+  const [row] = await x.run('changes.lock', (tx) => tx.lock(sequencer, {}, { skipLocked: true }))
+  if (row === undefined) return
+  if (!x.is('lock-and-stamp-in-one')) seen = await look()
   if (seen.length === 0) return
-  let last = row?.last ?? 0
+  let { last } = row
   const positions = new Map<number, number>()
   for (const one of seen) positions.set(one.number, (last += countOf(one)))
   await x.run('changes.stamp', async (tx) => {

@@ -16,7 +16,7 @@ export async function rewritePayloads(x: Execution, request: PayloadRewrite): Pr
   const objection = rewriteObjection(run, seq)
   if (objection !== null) return objection
   const entries = new Map(request.entries.map((one) => [one.seq, one.data]))
-  const mail = new Map(request.messages.map((one) => [one.id, one.data]))
+  const texts = new Map(request.messages.map((one) => [one.id, one.data]))
   await x.run('rewritePayloads.write', async (tx) => {
     await tx.update(runs, { at: ['id', [runId]] }, (row) => ({ ...row, keyId }))
     const isGiven = (entry: Entry): boolean => entry.data !== null && entries.has(entry.seq)
@@ -24,9 +24,9 @@ export async function rewritePayloads(x: Execution, request: PayloadRewrite): Pr
       ...row,
       entry: { ...row.entry, data: entries.get(row.entry.seq) ?? null } as Entry,
     }))
-    await tx.update(messages, { at: ['run', [runId]], where: ({ id }) => mail.has(id) }, (row) => ({
+    await tx.update(messages, { at: ['run', [runId]], where: ({ id }) => texts.has(id) }, (row) => ({
       ...row,
-      data: mail.get(row.id) ?? row.data,
+      data: texts.get(row.id) ?? row.data,
     }))
   })
   return 'written'

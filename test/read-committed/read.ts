@@ -35,7 +35,9 @@ export async function load(
       : await x.run('load.entries', (tx) =>
           tx.select(journal, { at: ['run', wanted], order: (a, b) => a.entry.seq - b.entry.seq }),
         )
-  const asking = requests.filter(({ mail }) => mail === undefined || mail.names.length > 0).map(({ runId }) => runId)
+  const asking = requests
+    .filter(({ messages }) => messages === undefined || messages.names.length > 0)
+    .map(({ runId }) => runId)
   const kept =
     asking.length === 0
       ? []

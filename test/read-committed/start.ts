@@ -12,7 +12,7 @@ import type { LockedUnitOfWork } from './exchange/unit-of-work.ts'
 import type { Execution } from './database/call.ts'
 import { hint } from './rewrite.ts'
 import { hasEnded } from './sessions.ts'
-import { idempotencyText, newMail, placeText, runOf, type MessageRow, type RunRow } from './database/tables.ts'
+import { idempotencyText, newMessage, placeText, runOf, type MessageRow, type RunRow } from './database/tables.ts'
 import type { Transaction } from './database/transaction.ts'
 
 export async function startRuns(x: Execution, runs: readonly NewRun[]): Promise<readonly Started[]> {
@@ -31,7 +31,7 @@ export async function startChild(x: Execution, unitOfWork: LockedUnitOfWork, giv
     for (const row of inserted) {
       unitOfWork.rewrites.add(row)
       unitOfWork.rewrites.appends.add(firstOf(given, row))
-      unitOfWork.putFirst(row.id, given.mail ?? [])
+      unitOfWork.putFirst(row.id, given.messages ?? [])
     }
     if (inserted.size > 0) return { inserted, obstacles: new Map() }
     return { inserted, obstacles: await x.run('commit.start', (tx) => look(x, tx, runs)) }
@@ -61,7 +61,7 @@ async function startAll(
 }
 
 function rowOf(run: NewRun, now: number, isLeased: boolean): RunRow {
-  return { ...newRow(run, now, isLeased), inbox: run.mail?.length ?? 0, startedAs: run.type }
+  return { ...newRow(run, now, isLeased), inbox: run.messages?.length ?? 0, startedAs: run.type }
 }
 
 interface Inserted {
@@ -106,15 +106,17 @@ async function append(
   inserted: ReadonlySet<RunRow>,
 ): Promise<void> {
   const appends = new Appends()
-  const mail: MessageRow[] = []
+  const messages: MessageRow[] = []
   for (const [index, run] of runs.entries()) {
     const row = rows[index] as RunRow
     if (!inserted.has(row)) continue
     appends.add(firstOf(run, row))
-    mail.push(...(run.mail ?? []).map((draft, place) => newMail(row, draft, place + 1, row.createdAt, 'queued')))
+    messages.push(
+      ...(run.messages ?? []).map((draft, place) => newMessage(row, draft, place + 1, row.createdAt, 'queued')),
+    )
   }
   await appends.append(x, 'start.append')
-  if (mail.length > 0) await x.run('start.mail', (tx) => tx.insert(x.tables.messages, mail))
+  if (messages.length > 0) await x.run('start.messages', (tx) => tx.insert(x.tables.messages, messages))
   await appends.feed(x, 'start.feed')
 }
 

@@ -31,7 +31,7 @@ export interface PlannedStatement {
 const newEntries = 'there is something to append'
 const fedEntries = 'something is appended to a run that the feed tells of'
 const topics = 'a topic is among those who may be reached'
-const mayConclude = 'a run may end that is watched, or has mail'
+const mayConclude = 'a run may end that is watched, or has messages'
 const toOthers = 'a message is put into a mailbox by a rule'
 const giveUps = 'a run ends with messages that it has not read'
 const newWaits = 'a wait begins, or is over'
@@ -54,7 +54,7 @@ export const statementPlan = {
     // Only for what was inserted. With the feed it may be one statement with the insert: neither of them looks.
     { name: 'start.append', kind: 'write', when: 'something was inserted' },
     // The counters of the mailboxes are inserted with the rows.
-    { name: 'start.mail', kind: 'write', when: 'something was inserted that has mail from the beginning' },
+    { name: 'start.messages', kind: 'write', when: 'something was inserted that has messages from the beginning' },
     // With several shards, runs whose keys lie in another one come one after the other.
     { name: 'start.feed', kind: 'write', when: 'a run was inserted that the feed tells of', backTo: ['start.session'] },
     // Apart from the insert, which was kept from inserting by rows that its own snapshot need not show. Whoever was in the
@@ -127,7 +127,7 @@ export const statementPlan = {
     { name: 'deliver.waits', kind: 'write', when: newWaits },
     { name: 'deliver.broadcasts', kind: 'write', when: toTopics },
     { name: 'deliver.chores', kind: 'write', when: leftToDo },
-    // Who finds only under the lock that a run is over, and that something becomes of its mail, begins again.
+    // Who finds only under the lock that a run is over, and that something becomes of its messages, begins again.
     { name: 'deliver.commit', kind: 'end', when: null, backTo: ['deliver.candidates', 'deliver.lock'] },
   ],
 
@@ -167,13 +167,13 @@ export const statementPlan = {
     { name: 'rescue.sessions', kind: 'write', when: null },
     { name: 'rescue.sessions-commit', kind: 'end', when: null },
     { name: 'rescue.pick', kind: 'look', when: null },
-    { name: 'rescue.candidates', kind: 'look', when: 'something was picked that is watched, or has mail' },
+    { name: 'rescue.candidates', kind: 'look', when: 'something was picked that is watched, or has messages' },
     // Judges the rows anew by what was picked: the same session and token. "Has no living session" would be judged by an
     // old snapshot, in which the session of a new holder does not exist yet. What others have locked is passed over; so is
     // what concerns somebody who is locked, once that is known: then all of it begins again without that.
     { name: 'rescue.lock', kind: 'lock', when: 'something was picked', backTo: ['rescue.pick', 'rescue.candidates'] },
     { name: 'rescue.lock-topics', kind: 'lock', when: topics },
-    // Only what ends, and is watched or has mail, has anybody to look for.
+    // Only what ends, and is watched or has messages, has anybody to look for.
     { name: 'rescue.look', kind: 'look', when: mayConclude, backTo: ['rescue.pick', 'rescue.candidates'] },
     { name: 'rescue.write', kind: 'write', when: 'something was locked' },
     { name: 'rescue.append', kind: 'write', when: newEntries },
@@ -232,9 +232,9 @@ export const statementPlan = {
 
   changes: [
     { name: 'changes.peek', kind: 'look', when: null },
-    // One sequencer at a time.
+    // One sequencer at a time. Nobody waits for it: what has no position yet is read with the next call.
     { name: 'changes.lock', kind: 'lock', when: 'something has no position yet' },
-    // Apart from the lock: whom it waited for has given positions to some.
+    // Apart from the lock: who had it until then has given positions to some.
     { name: 'changes.look', kind: 'look', when: 'something has no position yet' },
     { name: 'changes.stamp', kind: 'write', when: 'something still has no position' },
     { name: 'changes.commit', kind: 'end', when: 'something has no position yet' },

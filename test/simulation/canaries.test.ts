@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { simulateBatch } from './batch.ts'
 import { canaries } from './canaries.ts'
 
-const patienceMs = 120_000
+const patienceMs = 400_000
 
 describe('planted bugs', () => {
   it.each(canaries)(

@@ -141,7 +141,7 @@ export const exchangeCanaries: readonly Canary[] = [
   { name: 'signal-dropped', told: 'a signal is accepted and not kept', budget: 600, mutation: signalDropped },
   { name: 'queue-stuck', told: 'what is sent to a queue reaches nobody who waits', budget: 600, mutation: queueStuck },
   {
-    name: 'wanted-mail-ignored',
+    name: 'awaited-message-ignored',
     told: 'a message that a run wants does not wake it',
     budget: 400,
     mutation: wantedIgnored,

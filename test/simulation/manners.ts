@@ -89,10 +89,11 @@ export function withManners<Kind extends Store>(store: Kind, draw: Draw, seed: n
       )
     },
 
-    async deliver(mail) {
-      const addressOf = (one: (typeof mail)[number]): string => ('topic' in one ? `topic ${one.topic.name}` : one.runId)
-      await giveUp(mail, (one) => `deliver ${addressOf(one)}`)
-      return passOver(mail, addressOf, isBusy, (some) => store.deliver(some))
+    async deliver(messages) {
+      const addressOf = (one: (typeof messages)[number]): string =>
+        'topic' in one ? `topic ${one.topic.name}` : one.runId
+      await giveUp(messages, (one) => `deliver ${addressOf(one)}`)
+      return passOver(messages, addressOf, isBusy, (some) => store.deliver(some))
     },
 
     control: (requests) =>

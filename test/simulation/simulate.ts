@@ -89,7 +89,7 @@ const tinyPages: PageLimits = {
   withEnd: 1,
   withEnds: 1,
   watchers: 1,
-  mail: 1,
+  messages: 1,
   subscribers: 1,
   passedOn: 1,
   late: 1,

@@ -272,7 +272,7 @@ function cannotBeUndone({ undo, attempts, ms, timeoutMs }: StepNode): boolean {
   return isSlow || undo === 'badly' || (undo === 'second try' && attempts === 1)
 }
 
-/** Tells whether it says what became of a step. */
+/** Whether it says what became of a step. */
 function tellsOf({ kind }: Entry): boolean {
   return kind === 'step-succeeded' || kind === 'step-failed' || kind === 'abandoned' || kind === 'undone'
 }

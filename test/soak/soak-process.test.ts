@@ -44,10 +44,10 @@ const recorded = (out: string) =>
     .split('\n')
     .map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
 
-describe('a soak', { timeout: 120_000 }, () => {
+describe('a soak', { timeout: 300_000 }, () => {
   it('measures, lets mixed work arrive, looks at everything, draws it and finds nothing wrong', async () => {
     const out = join(folder, 'whole')
-    const { code, output } = await soak(['--minutes', '0.15', '--store', 'sqlite', '--share', '0.3', '--out', out])
+    const { code, output } = await soak(['--minutes', '0.25', '--store', 'sqlite', '--share', '0.3', '--out', out])
     expect(output).toMatch(/✓ Nothing is wrong\.\n.*whole\.svg shows it/)
     expect(code).toBe(0)
     expect(output).toMatch(/Capacity [\d,.]+ runs\/s; now 30\.0 % of it arrives/)

@@ -116,7 +116,7 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
   readonly isLeaving = false
   readonly isVacant = false
   readonly wakeNames = []
-  mail(inbox: number | null): void {
+  messageArrived(inbox: number | null): void {
     if (inbox !== null) this.writer.heard(inbox)
     this.scheduleTurn()
   }
@@ -192,10 +192,10 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
   private takeNext(): boolean {
     if (this.program.isNew) return this.record({ kind: 'start' })
     const timer = firstDue(this.program.timers, this.host.now())
-    for (const mail of this.mailbox.mail) {
-      if (timer !== null && timer.dueAt <= mail.message.at) break
-      if (!this.record(mail)) continue
-      this.mailbox.mail.delete(mail)
+    for (const occasion of this.mailbox.occasions) {
+      if (timer !== null && timer.dueAt <= occasion.message.at) break
+      if (!this.record(occasion)) continue
+      this.mailbox.occasions.delete(occasion)
       return true
     }
     return timer !== null && this.record(timer)

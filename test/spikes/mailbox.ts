@@ -14,7 +14,7 @@ const lookMs = 1_000
 
 export class Mailbox {
   /** What was read and is not taken, oldest first. */
-  readonly mail = new Set<Extract<Occasion, { kind: 'message' }>>()
+  readonly occasions = new Set<Extract<Occasion, { kind: 'message' }>>()
   /** How many messages had ever come when it was last read. */
   seen: number
   /** When a holder that is busy reads it again. */
@@ -51,7 +51,7 @@ export class Mailbox {
           throw error
         },
       )
-      this.mail.add({ kind: 'message', message, read })
+      this.occasions.add({ kind: 'message', message, read })
     }
   }
 }

@@ -19,7 +19,7 @@ const topics: readonly TopicRules[] = [
 
 const dead: MessagePolicy = { onUnread: 'dead-letter' }
 
-/** A letter. One that goes on to a topic reaches other runs: only where that may happen. */
+/** A message. One that goes on to a topic reaches other runs: only where that may happen. */
 export function messageTo(chances: Chances, runId: string, mayReachOthers: boolean): NewMessage {
   const id = chances.unique('m')
   const data = `${chances.below(100)}`
@@ -72,11 +72,14 @@ function watchedOf(chances: Chances, rows: readonly Run[], newRun: () => NewRun)
 }
 
 /** What of a mailbox is asked for: a page of all, or messages by name, for which no page counts. */
-export function mailRequest(chances: Chances, rows: readonly Run[]): Pick<LoadRequest, 'mail' | 'mailAfter'> {
-  const page = chances.oneIn(3) ? { mailAfter: chances.pick([0, 1, 2, 5, 100]) } : {}
+export function messagesRequest(
+  chances: Chances,
+  rows: readonly Run[],
+): Pick<LoadRequest, 'messages' | 'messagesAfter'> {
+  const page = chances.oneIn(3) ? { messagesAfter: chances.pick([0, 1, 2, 5, 100]) } : {}
   if (chances.oneIn(2)) return page
   const names = chances.some(['go', 'news', 'jobs', 'nothing', ...rows.map(({ id }) => id)], 2)
-  return { ...page, mail: { names, limit: chances.pick([0, 1, 2, 100]) } }
+  return { ...page, messages: { names, limit: chances.pick([0, 1, 2, 100]) } }
 }
 
 export function deadLetterQuery(

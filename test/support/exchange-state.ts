@@ -51,7 +51,7 @@ function assertMailboxes({ runs, messages }: State): void {
     const dense = Array.from({ length: inbox }, (_, index) => index + 1)
     assert.deepEqual(positions, dense, 'mailbox_dense: a mailbox has a gap')
     const left = mine.filter(({ takenBy }) => takenBy === null)
-    if (isTerminal(status)) assert.deepEqual(left, [], 'signal_not_lost: a run is over, and its mail has no fate')
+    if (isTerminal(status)) assert.deepEqual(left, [], 'signal_not_lost: a run is over, and its messages have no fate')
   }
 }
 

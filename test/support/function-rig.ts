@@ -148,7 +148,7 @@ export class FunctionRig {
       abortGraceMs: options.abortGraceMs ?? 30_000,
       heartbeat: () => undefined,
       now: () => this.clock.now(),
-      pauseCheckMs: 3_600_000,
+      untilIntervalMs: 3_600_000,
       mailbox: async () => ({ messages: [], isCut: false }),
       prepare: options.prepare ?? nobodyToStart,
       transitionId: () => `t${(this.ids += 1)}`,

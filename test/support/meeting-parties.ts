@@ -11,7 +11,7 @@ import { outbound } from '../../src/testing/contract/exchanges.ts'
 import {
   ends,
   isBefore,
-  mailIds,
+  messageIds,
   onEnd,
   onTopic,
   parking,
@@ -37,7 +37,7 @@ export const sendAndPark: Meeting = async (world) => {
   return {
     parties: [{ call: () => world.send(park) }, { call: () => world.deliver(message) }],
     judge([parked, sent], after) {
-      assert.deepEqual(mailIds(after, held.runId), [message.id])
+      assert.deepEqual(messageIds(after, held.runId), [message.id])
       const { outcome } = sent as Delivered
       assert.equal(outcome, released(parked) ? 'delivered' : 'queued', 'both know who came first')
     },
@@ -58,9 +58,9 @@ export function endAndWatch(childFirst: boolean, how: 'commit' | 'cancel'): Meet
         { call: () => world.send(watch) },
       ],
       judge([, watched], after) {
-        const mail = after.messages.filter(({ runId }) => runId === parent.runId)
+        const messages = after.messages.filter(({ runId }) => runId === parent.runId)
         assert.deepEqual(
-          mail.map(({ kind, name }) => [kind, name]),
+          messages.map(({ kind, name }) => [kind, name]),
           [['ended', child.runId]],
           'it is told once',
         )
@@ -81,7 +81,7 @@ export function broadcastAndSubscribe(topic: TopicRules): Meeting {
     return {
       parties: [{ call: () => world.deliver(sent) }, { call: () => world.send(subscribe) }],
       judge([told], after, executed) {
-        const got = mailIds(after, held.runId).length
+        const got = messageIds(after, held.runId).length
         const { runs } = told as { readonly runs?: number }
         if (topic !== toAll) assert.equal(got, 1, 'it came before or after, and is there')
         else assert.equal(got, runs, 'who was not there does not get it')
@@ -110,7 +110,7 @@ export function broadcastAndUnsubscribe(topic: TopicRules): Meeting {
     return {
       parties: [{ call: () => world.deliver(sent) }, { call: () => world.send(leave) }],
       judge([told, left], after, executed) {
-        const got = mailIds(after, held.runId).slice(1)
+        const got = messageIds(after, held.runId).slice(1)
         const { runs } = told as { readonly runs?: number }
         const sent = after.broadcasts.map(broadcastMessageId)
         assert.deepEqual(got, runs === 1 ? sent : [], 'who was told of is who got it')
@@ -135,7 +135,7 @@ export const queueAndTwo: Meeting = async (world) => {
       { call: () => world.send(parks[1] as Transition) },
     ],
     judge(_, after) {
-      const got = [one, other].map(({ runId }) => mailIds(after, runId).length)
+      const got = [one, other].map(({ runId }) => messageIds(after, runId).length)
       assert.deepEqual([Math.min(...got), Math.max(...got)], [0, 1], 'one of them gets it')
       const left = got[0] === 1 ? other : one
       assert.deepEqual(
@@ -161,9 +161,9 @@ export function endAndSend(name: keyof typeof policies): Meeting {
     await world.send(parking(world, reader, [onTopic(toAll)]))
     const policy = policies[name]
     const kind = name === 'broadcast' ? 'topic-signal' : 'signal'
-    const letter = (id: string) => world.message(held.runId, { id, kind, name: toAll.name, policy })
-    await world.deliver(letter('first'))
-    const second = letter('second')
+    const message = (id: string) => world.message(held.runId, { id, kind, name: toAll.name, policy })
+    await world.deliver(message('first'))
+    const second = message('second')
     const end = ends(world, held)
     return {
       parties: [{ call: () => world.send(end) }, { call: () => world.deliver(second) }],
@@ -189,7 +189,7 @@ export function endAndSend(name: keyof typeof policies): Meeting {
           name === 'broadcast' ? passedOn : [],
           'in the order in which it came',
         )
-        assert.deepEqual(mailIds(after, reader.runId), sent.map(broadcastMessageId))
+        assert.deepEqual(messageIds(after, reader.runId), sent.map(broadcastMessageId))
       },
     }
   }
@@ -210,7 +210,7 @@ export function twoBroadcasts(topic: TopicRules, subscribesMeanwhile: boolean): 
         const inOrder = after.broadcasts.toSorted((a, b) => a.position - b.position).map(broadcastMessageId)
         assert.equal(inOrder.length, 2)
         const expected = topic === queue ? inOrder.slice(0, 1) : inOrder
-        assert.deepEqual(mailIds(after, held.runId), expected, 'each once, and in the order of the topic')
+        assert.deepEqual(messageIds(after, held.runId), expected, 'each once, and in the order of the topic')
       },
     }
   }
@@ -254,7 +254,7 @@ export const sendParkAndClaim: Meeting = async (world) => {
       { call: () => world.claim({ session: 'next' }), isUnrepeatable: true },
     ],
     judge([parked, , claimed], after) {
-      assert.deepEqual(mailIds(after, held.runId), [message.id])
+      assert.deepEqual(messageIds(after, held.runId), [message.id])
       const row = after.runs.find(({ id }) => id === held.runId)
       const { runs } = claimed as Claimed
       if (runs.length === 1) {

@@ -102,7 +102,7 @@ export function ends({ transition }: ContractBench, held: Held, changes: Partial
 }
 
 /** The ids of what lies in a mailbox or did, first in first out. */
-export function mailIds({ messages }: State, runId: string): readonly string[] {
+export function messageIds({ messages }: State, runId: string): readonly string[] {
   const mine = messages.filter((one) => one.runId === runId)
   return mine.toSorted((a, b) => a.position - b.position).map(({ id }) => id)
 }

@@ -20,7 +20,7 @@ import type {
   ControlCommand,
 } from '../../src/store.ts'
 import { Chances } from './chances.ts'
-import { broadcastOf, deadLetterQuery, messageTo, mailRequest, outboundOf } from './exchange-chances.ts'
+import { broadcastOf, deadLetterQuery, messageTo, messagesRequest, outboundOf } from './exchange-chances.ts'
 import type { Operation, Oracle } from './operation.ts'
 import { idempotencyKeys, keys, kinds, runFilter, tags } from './run-filter.ts'
 import { rescueRequest, selectorLists } from './selectors.ts'
@@ -101,15 +101,15 @@ export class Operations {
   }
 
   private start(rows: readonly Run[]): Operation {
-    return { method: 'start', runs: this.several(3, () => this.withMail(this.newRun(rows))) }
+    return { method: 'start', runs: this.several(3, () => this.withMessages(this.newRun(rows))) }
   }
 
-  private withMail(run: NewRun): NewRun {
+  private withMessages(run: NewRun): NewRun {
     const { chances } = this
-    if (run.mail !== undefined || !chances.oneIn(5)) return run
-    const mail = Array.from({ length: 1 + chances.below(2) }, () => messageTo(chances, run.id, this.isExchanging))
-    this.messages.push(...mail)
-    const started = { ...run, mail }
+    if (run.messages !== undefined || !chances.oneIn(5)) return run
+    const messages = Array.from({ length: 1 + chances.below(2) }, () => messageTo(chances, run.id, this.isExchanging))
+    this.messages.push(...messages)
+    const started = { ...run, messages }
     this.runs.push(started)
     return started
   }
@@ -325,7 +325,7 @@ export class Operations {
         runId: this.runId(rows),
         after: chances.pick([0, 0, 1, 3, 100]),
         limit: chances.pick([0, 1, 2, 1_000]),
-        ...mailRequest(chances, rows),
+        ...messagesRequest(chances, rows),
         ...(chances.oneIn(3) ? { latest } : {}),
       }
     })

@@ -25,7 +25,7 @@ type Method = Exclude<Operation['method'], 'advance'>
 /** What is documented. Each must come at least once. */
 const documented: Readonly<Record<Method, readonly string[]>> = {
   start: listed(`
-    ready | timed | leased | with mail | session has ended | repeated | taken id | taken idempotency-key |
+    ready | timed | leased | with messages | session has ended | repeated | taken id | taken idempotency-key |
     taken key, scope workflow | taken key, scope version | taken key, scope global`),
   claim: listed('nothing | some | more | next due | one that is being cancelled | session has ended'),
   load: listed('entries | a page | messages | nothing | by names | latest'),
@@ -35,7 +35,7 @@ const documented: Readonly<Record<Method, readonly string[]>> = {
     parked with nothing new | parked before | kept for a message | kept for a control request | kept for a cancellation |
     refused stale | refused lease-lost | refused not-found | refused cancelling | refused key-taken |
     of a removed run | started a child | refused a child | told at once | ended and told | ended and cancelled |
-    ended with mail | BUG`),
+    ended with messages | BUG`),
   deliver: listed(`
     delivered | queued | target-terminated | target-not-found | to a removed run | repeated | kept after the end |
     to subscribers | to nobody yet | broadcast repeated`),
@@ -49,7 +49,7 @@ const documented: Readonly<Record<Method, readonly string[]>> = {
     retry refused changed | retry refused deleted | retry key-taken | retry not-found |
     remove of a held run | remove of one that is over | remove of one that nobody holds | remove again |
     remove not-found | acquit done pending | acquit refused ended | acquit refused changed | acquit not-found`),
-  beat: listed('alive | not alive | lost | control requested | timed out | extended | mail'),
+  beat: listed('alive | not alive | lost | control requested | timed out | extended | messages'),
   rescue: listed(`
     nothing | sessions ended | taken over | crashed | timed-out | expired | cancelled | to paused | to be undone |
     still cancelling`),
@@ -77,7 +77,7 @@ export interface Rows {
 export interface Standing {
   readonly run: Run
   /** How many messages lie in its mailbox. */
-  readonly mail: number
+  readonly messages: number
 }
 
 /** What an answer was, in the words of the table above; undocumented ones are not named. */
@@ -99,7 +99,7 @@ export function outcomesOf(operation: Operation, answer: unknown, rows: Rows): r
       once(given, ({ run, runId }, index) => {
         const answer = answers[index] as Started
         const existed = rows.before(runId) !== undefined
-        say(answer.created && !existed && answer.run.inbox > 0, 'with mail')
+        say(answer.created && !existed && answer.run.inbox > 0, 'with messages')
         named.add(startOutcome(run, answer, existed))
       })
       break
@@ -120,8 +120,8 @@ export function outcomesOf(operation: Operation, answer: unknown, rows: Rows): r
     }
     case 'load':
       ;(answer as readonly Loaded[]).forEach(({ entries, messages }, index) => {
-        const { limit = 0, mail, latest } = operation.requests[index] ?? {}
-        say(mail !== undefined && messages.length > 0, 'by names')
+        const { limit = 0, messages: named, latest } = operation.requests[index] ?? {}
+        say(named !== undefined && messages.length > 0, 'by names')
         say(latest !== undefined && entries.length > 0, 'latest')
         say(entries.length > 0, 'entries')
         say(entries.length > 0 && entries.length === limit, 'a page')
@@ -151,8 +151,8 @@ export function outcomesOf(operation: Operation, answer: unknown, rows: Rows): r
       break
     }
     case 'beat': {
-      const { alive, lost, controlRequests, mail, timedOut } = answer as Beat
-      say(mail.length > 0, 'mail')
+      const { alive, lost, controlRequests, messages, timedOut } = answer as Beat
+      say(messages.length > 0, 'messages')
       named.add(alive ? 'alive' : 'not alive')
       say(alive && lost.length > 0, 'lost')
       say(controlRequests.length > 0, 'control requested')
@@ -252,7 +252,7 @@ function reachOutcomes(
   if (outbound?.watches.length !== 0 && inbox > (before?.run.inbox ?? 0)) named.push('told at once')
   if (status === null || !isTerminal(status)) return named
   if (before?.run.watched === true) named.push('ended and told')
-  if ((before?.mail ?? 0) > 0 && after?.mail === 0) named.push('ended with mail')
+  if ((before?.messages ?? 0) > 0 && after?.messages === 0) named.push('ended with messages')
   const children = outbound?.starts.filter(({ run }) => rows.after(run.id)?.run.status === 'cancelling') ?? []
   if (children.length > 0) named.push('ended and cancelled')
   return named
@@ -268,7 +268,7 @@ function commitOutcomes(transition: Transition, answer: Committed, rows: Rows): 
     if (before.run.status === 'waiting') return ['parked before']
   }
   const named: string[] = reachOutcomes(transition, answer, rows)
-  if (after.mail < before.mail) named.push('took a message')
+  if (after.messages < before.messages) named.push('took a message')
   if (before.run.deletedAt !== null) named.push('of a removed run')
   if (status !== null && !answer.released) {
     const called =

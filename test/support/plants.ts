@@ -93,7 +93,7 @@ export const plants: readonly Plant[] = [
   ],
   ['no_lost_wakeup', 'woken', setRun(`readiness = 'idle', due = null`)],
   ['no_lost_wakeup', 'woken', setRun(`readiness = 'timed', due = 9000000000000`)],
-  ['wants_its_waits', 'listening', setRun(`wake_names = '{"token":' || token || ',"names":["stop"]}'`)],
+  ['wake_names_cover_waits', 'listening', setRun(`wake_names = '{"token":' || token || ',"names":["stop"]}'`)],
   ['end_notified', 'listening', addWait('run', anEnded, 'null')],
   [
     'end_notified',
@@ -115,7 +115,7 @@ export const plants: readonly Plant[] = [
     `insert into messages (shard, run_id, position, id, name, data, at, outcome)
      select 0, id, inbox + 1, 'left', 'go', '1', updated_at, 'queued' from runs where id = ?`,
     setRun('inbox = inbox + 1'),
-    `insert into chores (shard, kind, target, position, due) select 0, 'mail', cast(id as text), inbox, 1
+    `insert into chores (shard, kind, target, position, due) select 0, 'messages', cast(id as text), inbox, 1
      from runs where id = ?`,
   ],
   ['waits_for_something', 'listening', ...append('woken', 'go', `'{"winner":"go","trueAt":1,"seenAt":1}'`)],

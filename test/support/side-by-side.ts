@@ -50,7 +50,7 @@ export class SideBySide {
   private readonly standings = new Map<string, Standing>()
   private readonly runs = new Map<string, Run>()
   /** The ids of what lies in the oracle's mailboxes. */
-  private readonly mail = new Map<string, readonly string[]>()
+  private readonly messages = new Map<string, readonly string[]>()
   /** What the feed of each has told, in its order. */
   private readonly feeds: readonly [Change[], Change[]] = [[], []]
 
@@ -73,7 +73,7 @@ export class SideBySide {
   }
 
   get view(): Oracle {
-    const messageNameOf = (runId: string): readonly string[] => this.mail.get(runId) ?? []
+    const messageNameOf = (runId: string): readonly string[] => this.messages.get(runId) ?? []
     return { rows: this.runs, feedLength: this.feeds[0].length, messageNameOf, now: this.time }
   }
 
@@ -159,11 +159,11 @@ export class SideBySide {
       if (run === undefined) return
       this.runs.set(run.id, run)
       const messages = raw.loaded[index]?.messages ?? []
-      this.mail.set(
+      this.messages.set(
         run.id,
         messages.map(({ id }) => id),
       )
-      this.standings.set(run.id, { run, mail: messages.length })
+      this.standings.set(run.id, { run, messages: messages.length })
     })
   }
 

@@ -30,12 +30,12 @@ type Shape = Partial<
 >
 
 /** What the holder of this run could ask for now. Of one that nobody holds, it comes too late. */
-export function sensibleTransition(chances: Chances, run: Run, mail: readonly string[], now: number): Transition {
+export function sensibleTransition(chances: Chances, run: Run, messages: readonly string[], now: number): Transition {
   const shape = shapeOf(chances, run, now)
   // A holder that has read everything says so. What came since then is not what it read.
   const isEnd = shape.status !== undefined && shape.status !== null && isTerminal(shape.status)
-  if (isEnd && chances.oneIn(3)) return made(chances, run, { takes: mail, emptyAt: run.inbox, ...shape })
-  const takes = mail.length > 0 && chances.oneIn(3) ? [...chances.some(mail, 2), chances.unique('m')] : []
+  if (isEnd && chances.oneIn(3)) return made(chances, run, { takes: messages, emptyAt: run.inbox, ...shape })
+  const takes = messages.length > 0 && chances.oneIn(3) ? [...chances.some(messages, 2), chances.unique('m')] : []
   return made(chances, run, { takes, ...shape })
 }
 

@@ -101,9 +101,9 @@ async function develop(call: Call, { name, module }: Developed, options: DevOpti
 }
 
 /** The command line of the worker. Values that may be secret go through its environment. */
-function commandOf({ io, options, printer }: Call, module: string, asked: DevOptions): readonly string[] {
+function commandOf({ io, options, printer }: Call, module: string, worker: DevOptions): readonly string[] {
   const { runtime, options: given, script } = io.program
-  const { concurrency, lease, shutdownTimeout } = asked
+  const { concurrency, lease, shutdownTimeout } = worker
   return [
     runtime,
     ...given,
@@ -149,7 +149,7 @@ function linesOf(event: DevReport, { project, list, store = '' }: Listing): read
       return [...serves, `Reloads when a source file in ${visible(project)} changes. Ctrl-C stops it.`]
     }
     case 'ended':
-      return [`${endNotified(event.ended)}${whenTold(event.cause)}. ${againTold(event.againInMs)}`]
+      return [`${endText(event.ended)}${afterText(event.cause)}. ${againText(event.againInMs)}`]
     case 'stopping':
       return ['Stopping. Ctrl-C again stops at once.']
     case 'stopped':
@@ -161,16 +161,16 @@ function causeText(cause: Cause): string {
   return cause.kind === 'change' ? `Reloaded after a change in ${visible(cause.file)}.` : 'The worker runs again.'
 }
 
-function endNotified({ code, signal }: Ended): string {
+function endText({ code, signal }: Ended): string {
   return signal === null ? `The worker exited with code ${code ?? 'unknown'}` : `The worker was ended by ${signal}`
 }
 
 /** The runtime does not name the file of a syntax error; the file that was changed last is the most likely one. */
-function whenTold(cause: Cause): string {
+function afterText(cause: Cause): string {
   return cause.kind === 'change' ? ` after a change in ${visible(cause.file)}` : ''
 }
 
-function againTold(againInMs: number | null): string {
+function againText(againInMs: number | null): string {
   if (againInMs === null) return 'It starts again when a file changes.'
   return againInMs === 0 ? 'It starts again.' : `It starts again in ${formatMs(againInMs)}.`
 }

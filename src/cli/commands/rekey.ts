@@ -26,7 +26,7 @@ export function registerRekey(program: Command, act: Act): void {
         'end. It may be stopped at any time and called again. Retire a key only when nothing is left that needs it, and ' +
         'keep it as long as there are backups. Exits with code 5 if a run cannot be read.',
     )
-    .option('--rate <n>', 'at most this many runs a second', whole('--rate', 1), 500)
+    .option('--rate <n>', 'at most this many runs or dead letters a second', whole('--rate', 1), 500)
     .option('--after <next>', 'continue where an earlier call was stopped')
     .addHelpText(
       'after',
@@ -41,8 +41,9 @@ export function registerRekey(program: Command, act: Act): void {
     const { printer, io } = call
     const stop = new AbortController()
     call.handleSignals((signal) => stop.abort(new Interrupted(signal)))
-    const { count: total } = await holdfast.count({}, { atMost: countedAtMost })
-    const progress = new Progress(io, printer, total, 'Looked at')
+    const { count: kept } = await holdfast.count({}, { atMost: countedAtMost })
+    const { count: removed } = await holdfast.count({ deleted: true }, { atMost: countedAtMost })
+    const progress = new Progress(io, printer, kept + removed, 'Looked at')
     const done = await holdfast.rekey({
       abortSignal: stop.signal,
       ...(rate === undefined ? {} : { rate }),

@@ -3,12 +3,12 @@
 //
 //   starting   a worker was started                 → working   it says that it works
 //   starting, working   a file changed              → stopping  the worker is asked to stop, and killed when patience is over
-//                       it ended with a usage error → resting   until a file changes: the code, or the options, are wrong
-//                       it ended otherwise          → resting   for a while: at once the first time, longer each time after that
+//                       it ended with a usage error → waiting   until a file changes: the code, or the options, are wrong
+//                       it ended otherwise          → waiting   for a while: at once the first time, longer each time after that
 //                       Ctrl-C                      → stopping  for good
 //   stopping   the worker ended                     → starting, or over after Ctrl-C
 //              a second Ctrl-C                      → over      the worker is killed
-//   resting    a file changed, or the while is over → starting
+//   waiting    a file changed, or the while is over → starting
 //              Ctrl-C                               → over
 //
 // No worker is started before the last one has ended: two would share the runs, and one of them would have the old code.
@@ -20,7 +20,7 @@ export type DevState =
   | { readonly phase: 'starting' | 'working'; readonly cause: Cause; readonly crashes: number }
   /** `next` is why a worker is started when this one has ended; null for none. */
   | { readonly phase: 'stopping'; readonly next: Cause | null }
-  | { readonly phase: 'resting'; readonly until: 'change' | 'time'; readonly crashes: number }
+  | { readonly phase: 'waiting'; readonly until: 'change' | 'time'; readonly crashes: number }
   | { readonly phase: 'over'; readonly isAtOnce: boolean }
 
 /** How a process ended: by itself, or by a signal. */
@@ -77,8 +77,8 @@ export function decide(state: DevState, event: DevEvent, patienceMs: number): De
       return withWorker(state, event, patienceMs)
     case 'stopping':
       return whileStopping(state, event)
-    case 'resting':
-      return whileResting(state, event)
+    case 'waiting':
+      return whileWaiting(state, event)
     case 'over':
       return { state, actions: [] }
   }
@@ -115,14 +115,14 @@ function afterEnd(ended: Ended, before: Extract<DevState, { phase: 'starting' | 
   const { cause } = before
   if (ended.code === usageExit) {
     return {
-      state: { phase: 'resting', until: 'change', crashes: 0 },
+      state: { phase: 'waiting', until: 'change', crashes: 0 },
       actions: [{ kind: 'report', event: { event: 'ended', ended, cause, againInMs: null } }],
     }
   }
   const crashes = ended.livedMs >= steadyMs ? 1 : before.crashes + 1
   const ms = restMs(crashes)
   return {
-    state: { phase: 'resting', until: 'time', crashes },
+    state: { phase: 'waiting', until: 'time', crashes },
     actions: [
       { kind: 'report', event: { event: 'ended', ended, cause, againInMs: ms } },
       { kind: 'wait', ms },
@@ -149,7 +149,7 @@ function whileStopping(state: Extract<DevState, { phase: 'stopping' }>, event: D
   }
 }
 
-function whileResting(state: Extract<DevState, { phase: 'resting' }>, event: DevEvent): Decided {
+function whileWaiting(state: Extract<DevState, { phase: 'waiting' }>, event: DevEvent): Decided {
   switch (event.kind) {
     case 'changed':
       return started({ kind: 'change', file: event.file })

@@ -14,7 +14,7 @@ export class Progress {
   private readonly total: number
   /** The verb for a line, as in "replayed". */
   private readonly did: string
-  private toldAt: number
+  private printedAt: number
   private drawn = 0
 
   constructor(io: Io, printer: Printer, total: number, did = 'Replayed') {
@@ -22,7 +22,7 @@ export class Progress {
     this.printer = printer
     this.total = total
     this.did = did
-    this.toldAt = io.now()
+    this.printedAt = io.now()
   }
 
   /** Shows how many are done, with a remark. */
@@ -30,8 +30,8 @@ export class Progress {
     const { io, printer } = this
     if (printer.isJson) return
     const everyMs = io.stderr.isTerminal ? drawEveryMs : sayEveryMs
-    if (io.now() - this.toldAt < everyMs) return
-    this.toldAt = io.now()
+    if (io.now() - this.printedAt < everyMs) return
+    this.printedAt = io.now()
     const text = `${done.toLocaleString('en-GB')} of ${amount(this.total, 'run')}${remark === '' ? '' : `, ${remark}`}`
     if (io.stderr.isTerminal) await this.draw(`${this.bar(done)} ${text}`)
     else await printer.note(`${this.did} ${text}.`)

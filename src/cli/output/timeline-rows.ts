@@ -79,11 +79,11 @@ class Rows {
         break
       case 'crashed':
         // The time of the crash is not recorded: everything since the last entry may be lost.
-        this.point('crashed', { from: this.lastAt, to: at, mark: '╳', colour: 'yellow' }, crashTold(entry)).isNotable =
+        this.point('crashed', { from: this.lastAt, to: at, mark: '╳', colour: 'yellow' }, crashText(entry)).isNotable =
           true
         break
       case 'paused':
-        this.pause = this.point('paused', { from: at, to: at, mark: '‖', colour: 'yellow' }, pauseTold(entry))
+        this.pause = this.point('paused', { from: at, to: at, mark: '‖', colour: 'yellow' }, pauseText(entry))
         this.pause.isNotable = true
         break
       default:
@@ -103,9 +103,9 @@ class Rows {
     const { dueAt, controlRequest } = view
     const isLater = dueAt !== null && dueAt.getTime() > now
     const detail = isLater ? `goes on in ${formatMs(dueAt.getTime() - now)}` : liveText[view.status]
-    const asked = controlRequest === null ? '' : `, asked to ${controlRequest.kind}`
+    const requested = controlRequest === null ? '' : `, asked to ${controlRequest.kind}`
     const from = Math.min(this.lastAt ?? end, end)
-    this.point(view.status, { from, to: end, mark: '▷', colour: 'cyan' }, detail + asked)
+    this.point(view.status, { from, to: end, mark: '▷', colour: 'cyan' }, detail + requested)
   }
 
   private addAttempt(entry: Of<'step-succeeded' | 'step-failed' | 'attempt-failed'>, at: number): void {
@@ -156,7 +156,7 @@ class Rows {
     const stretch = row.stretches.at(-1)
     if (stretch !== undefined) stretch.to = at
     const winner = meta.winner === '' || name.startsWith(meta.winner) ? '' : `: ${visible(meta.winner)} came first`
-    row.detail = `waited ${formatMs(at - (stretch?.from ?? at))}${winner}${meta.by === undefined ? '' : byTold(meta.by)}`
+    row.detail = `waited ${formatMs(at - (stretch?.from ?? at))}${winner}${meta.by === undefined ? '' : byText(meta.by)}`
   }
 
   /** Rows of a single moment. */
@@ -255,16 +255,16 @@ function notUndone(names: readonly string[]): string {
   return names.length === 0 ? '' : ` (not undone: ${names.map(visible).join(', ')})`
 }
 
-function crashTold({ meta }: Of<'crashed'>): string {
+function crashText({ meta }: Of<'crashed'>): string {
   return `its process died; another took over${meta.crashes > 1 ? `: ${meta.crashes} times in a row by now` : ''}`
 }
 
-function pauseTold({ meta }: Of<'paused'>): string {
+function pauseText({ meta }: Of<'paused'>): string {
   return pauseSummary(meta.reason, meta.reason === 'drift' ? meta.message : meta.note)
 }
 
 /** The cause that ended a wait, if it was not time. */
-function byTold({ kind, name }: WokenBy): string {
+function byText({ kind, name }: WokenBy): string {
   switch (kind) {
     case 'ended':
       return `, until run ${visible(name)} ended`

@@ -102,7 +102,7 @@ function drawing(view: RunView, rows: readonly Row[], { width, paint, now, all =
       lines.push(`${paint('dim', time)}  ${label}  ${bar}${cut(row.detail, columns.detail)}`.trimEnd())
       at += 1
     }
-    if (part.hidden.length > 0) lines.push(paint('dim', hiddenTold(part.hidden, columns.time)))
+    if (part.hidden.length > 0) lines.push(paint('dim', hiddenText(part.hidden, columns.time)))
   }
   if (!isWhole) {
     const hidden = rows.length - shown.length
@@ -136,7 +136,7 @@ function summarised(rows: readonly Row[]): readonly Part[] {
   return parts
 }
 
-function hiddenTold(hidden: readonly Row[], indent: number): string {
+function hiddenText(hidden: readonly Row[], indent: number): string {
   const failed = hidden.filter(({ stretches }) => stretches.some(({ mark }) => mark === '░')).length
   const failures = failed === 0 ? '' : `, ${failed.toLocaleString('en-GB')} of them with failures`
   return `${' '.repeat(indent)}  ⋮ ${amount(hidden.length, 'line')} more${failures}`

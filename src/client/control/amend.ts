@@ -24,13 +24,13 @@ export interface Amendments {
 }
 
 /** The entries that repair a run's journal. Throws INVALID_OPTION if an entry cannot be repaired. */
-export async function amendments(engine: Engine, id: string, asked: readonly Amendment[]): Promise<Amendments> {
-  checkAmendments(asked)
-  if (asked.length === 0) return { amend: [], seq: null }
+export async function amendments(engine: Engine, id: string, given: readonly Amendment[]): Promise<Amendments> {
+  checkAmendments(given)
+  if (given.length === 0) return { amend: [], seq: null }
   const [run] = await engine.store.get([id])
   if (run === undefined) throw runNotFound(id)
   const amend: Amended[] = []
-  for (const one of asked) {
+  for (const one of given) {
     const entry = await outcomeAt(engine, id, one.seq)
     const meta = { seq: one.seq, dropped: !('result' in one) }
     const place = engine.payloads.place(id, run.seq + amend.length + 1, 'amended', entry.name)
@@ -41,11 +41,11 @@ export async function amendments(engine: Engine, id: string, asked: readonly Ame
   return { amend, seq: run.seq }
 }
 
-function checkAmendments(asked: unknown): void {
+function checkAmendments(given: unknown): void {
   const isAmendment = (one: unknown): boolean => typeof one === 'object' && one !== null && 'seq' in one
-  if (Array.isArray(asked) && asked.every(isAmendment)) return
+  if (Array.isArray(given) && given.every(isAmendment)) return
   const message = 'resume({ amend }) takes a list of { seq, drop: true } and { seq, result }.'
-  throw new HoldfastError('INVALID_OPTION', `${message} Got ${shown(asked)}.`)
+  throw new HoldfastError('INVALID_OPTION', `${message} Got ${shown(given)}.`)
 }
 
 /** The entry whose outcome ended a failed run; null if it was no outcome of a step. */

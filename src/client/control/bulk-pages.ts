@@ -146,6 +146,6 @@ async function previewed(
 /** The filter, with only those of its statuses that take the command. */
 function narrowed(filter: Filter, statuses: readonly RunStatus[] | undefined): Filter {
   if (statuses === undefined) return filter
-  const asked = filter.status === undefined ? statuses : [filter.status].flat()
-  return { ...filter, status: asked.filter((status) => statuses.includes(status)) }
+  const chosen = filter.status === undefined ? statuses : [filter.status].flat()
+  return { ...filter, status: chosen.filter((status) => statuses.includes(status)) }
 }

@@ -1,5 +1,6 @@
 // Encrypts payloads anew that were written with another key than the current one, so that old keys can be put away. It walks all
-// runs, the newest first and then the removed ones, page by page and at a bounded rate; workers go on meanwhile.
+// runs, the newest first and then the removed ones, and then the dead letters, page by page and at a bounded rate; workers go on
+// meanwhile.
 //
 // An entry keeps its place and its meaning: only the text of its payload changes. A run that a session holds is skipped and tried
 // once more at the end; the answer counts those that are still held. Payloads under the current key are left alone, so a call may
@@ -11,23 +12,23 @@ import { checkOptions, shown } from '../../core/text/suggest.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { loadJournal } from '../../engine/store/journal-pages.ts'
 import { loadMailbox } from '../../engine/store/mailbox-pages.ts'
-import type { PayloadRewrite, PayloadsRewritten, StoreAdmin } from '../../store.ts'
-import { abortable, assertWanted, checkAbortSignal } from '../abort-option.ts'
+import type { DeadLetter, Page, PayloadRewrite, PayloadsRewritten, StoreAdmin } from '../../store.ts'
+import { abortable, assertNotAborted, checkAbortSignal } from '../abort-option.ts'
 import { adminOf } from '../read/find.ts'
-import { checkRunCursor } from '../read/cursor.ts'
+import { checkLetterCursorWord, checkRunCursor, letterCursorWord } from '../read/cursor.ts'
 import { PayloadRewriter } from './payload-rewriter.ts'
 
 export interface RekeyOptions {
-  /** Goes on behind this run: the `next` of a call that was stopped. @default from the newest run on */
+  /** Goes on behind this run or dead letter: the `next` of a call that was stopped. @default from the newest run on */
   readonly after?: string
-  /** At most so many runs a second. @default 500 */
+  /** At most so many runs or dead letters a second. @default 500 */
   readonly rate?: number
   /**
    * Stops the walk as soon as it fires: the answer says where to go on. If no page was done by then, the call is rejected with
    * STORE_UNAVAILABLE. The last request to the store may still take effect, which does no harm.
    */
   readonly abortSignal?: AbortSignal
-  /** Called after each page, with the counts so far. */
+  /** Called after each page of runs or dead letters, with the counts so far. */
   readonly onProgress?: (sofar: RekeyResult) => void
 }
 
@@ -45,31 +46,51 @@ export interface RekeyResult {
   readonly unreadableRuns: readonly { readonly runId: string; readonly why: string }[]
   /** The keys that are missing. */
   readonly missingKeys: readonly string[]
-  /** Where to go on; null when all runs were looked at. */
+  /** Where to go on; null when all runs and dead letters were looked at. */
   readonly next: string | null
 }
 
-const runsAtOnce = 100
+/** How many runs or dead letters are one page. */
+const mostAtOnce = 100
 /** The bounds of one rewrite. */
 const pageOptions = { limit: 500, mostBytes: 4 * 1024 * 1024 }
-const lettersAtOnce = 100
 /** How many runs that were held are tried once more. */
 const mostHeld = 10_000
 /** How many runs that cannot be read are named. */
 const mostNamed = 20
 /** In front of the id, for runs that were removed. */
 const removedMark = 'removed:'
+/** In front of the cursor of a dead letter. */
+const lettersMark = 'letters:'
 
 export async function rekeyRuns(engine: Engine, options: RekeyOptions = {}): Promise<RekeyResult> {
   checkOptions(options, ['after', 'rate', 'onProgress', 'abortSignal'], 'rekey()')
   const { rate = 500, after } = options
   if (!(rate > 0)) throw new HoldfastError('INVALID_OPTION', `rekey({ rate }) is a number over 0. Got ${shown(rate)}.`)
-  if (after !== undefined) checkRunCursor(after, 'rekey({ after })', removedMark)
+  const from = startOf(after)
   engine.assertOpen()
   if (engine.payloads.currentKey === null) {
     throw new HoldfastError('INVALID_OPTION', 'rekey() needs a codec that has keys, such as encryptingCodec().')
   }
-  return new Rekeying(engine, options, rate).walk()
+  return new Rekeying(engine, options, rate).walk(from)
+}
+
+/** A part of the walk, and the cursor behind which it begins there. */
+interface Start {
+  readonly part: 'runs' | 'removed' | 'letters'
+  readonly after?: string
+}
+
+/** Throws INVALID_OPTION. */
+function startOf(after: string | undefined): Start {
+  const name = 'rekey({ after })'
+  if (after === undefined) return { part: 'runs' }
+  if (typeof after === 'string' && after.startsWith(lettersMark)) {
+    return { part: 'letters', after: checkLetterCursorWord(after.slice(lettersMark.length), name) }
+  }
+  checkRunCursor(after, name, removedMark)
+  if (after.startsWith(removedMark)) return { part: 'removed', after: after.slice(removedMark.length) }
+  return { part: 'runs', after }
 }
 
 class Rekeying {
@@ -100,58 +121,68 @@ class Rekeying {
     this.next = options.after ?? null
   }
 
-  async walk(): Promise<RekeyResult> {
+  async walk(from: Start): Promise<RekeyResult> {
     try {
-      return await abortable('rekey()', this.signal, () => this.walkThrough())
+      return await abortable('rekey()', this.signal, () => this.walkThrough(from))
     } catch (error) {
       if (this.signal?.aborted !== true || this.next === null) throw error
       return this.sofar(this.next)
     }
   }
 
-  private async walkThrough(): Promise<RekeyResult> {
-    const { after } = this.options
-    const isRemoved = after?.startsWith(removedMark) === true
-    for (const deleted of isRemoved ? [true] : [false, true]) {
-      const from = isRemoved === deleted ? after?.replace(removedMark, '') : undefined
-      await this.walkAll(deleted, from)
-    }
-    await this.walkLetters()
-    for (const id of this.held.splice(0)) {
-      this.assertWanted()
-      const [run] = await this.engine.store.get([id])
-      if (run !== undefined) await this.rekey(run)
-    }
+  private async walkThrough({ part, after }: Start): Promise<RekeyResult> {
+    if (part === 'runs') await this.walkRuns(false, after)
+    if (part !== 'letters') await this.walkRuns(true, part === 'removed' ? after : undefined)
+    await this.walkLetters(part === 'letters' ? after : undefined)
+    await this.tryHeldAgain()
     return this.sofar(null)
   }
 
   /** The caller has given up: nothing more is begun. */
-  private assertWanted(): void {
-    assertWanted('rekey()', this.signal)
+  private assertNotAborted(): void {
+    assertNotAborted('rekey()', this.signal)
   }
 
-  private async walkAll(deleted: boolean, from: string | undefined): Promise<void> {
+  private async walkRuns(deleted: boolean, from: string | undefined): Promise<void> {
     for (let after = from; ;) {
-      // At most as many as the rate allows in a second, so that no rest is longer than that.
-      const limit = Math.min(runsAtOnce, Math.ceil(this.rate))
-      const page = await this.admin.find({ deleted }, { limit, ...(after === undefined ? {} : { after }) })
+      const page = await this.admin.find({ deleted }, this.pageBehind(after))
       const last = page.at(-1)
       if (last === undefined) return
-      const { clock } = this.engine.ports
-      const begunAt = clock.monotonic()
-      for (const run of page) {
-        this.assertWanted()
-        this.runs += 1
-        await this.rekey(run)
-      }
-      this.assertWanted()
       after = last.id
-      this.next = deleted ? `${removedMark}${after}` : after
-      this.options.onProgress?.(this.sofar(this.next))
-      const restMs = (page.length * 1_000) / this.rate - (clock.monotonic() - begunAt)
-      if (restMs > 0) await this.rest(Math.ceil(restMs))
-      this.assertWanted()
+      await this.each(page, deleted ? `${removedMark}${after}` : after, (run) => {
+        this.runs += 1
+        return this.rekey(run)
+      })
     }
+  }
+
+  /** At most as many as the rate allows in a second, so that no rest is longer than that. */
+  private get pageSize(): number {
+    return Math.min(mostAtOnce, Math.ceil(this.rate))
+  }
+
+  private pageBehind(after: string | undefined): Page {
+    return { limit: this.pageSize, ...(after === undefined ? {} : { after }) }
+  }
+
+  /** Does a page, reports it, and rests for as long as the rate demands. `next` is where to go on from then on. */
+  private async each<Item>(
+    page: readonly Item[],
+    next: string | null,
+    work: (item: Item) => Promise<void>,
+  ): Promise<void> {
+    const { clock } = this.engine.ports
+    const begunAt = clock.monotonic()
+    for (const item of page) {
+      this.assertNotAborted()
+      await work(item)
+    }
+    this.assertNotAborted()
+    this.next = next
+    this.options.onProgress?.(this.sofar(next))
+    const restMs = (page.length * 1_000) / this.rate - (clock.monotonic() - begunAt)
+    if (restMs > 0) await this.rest(Math.ceil(restMs))
+    this.assertNotAborted()
   }
 
   private rest(ms: number): Promise<void> {
@@ -168,20 +199,34 @@ class Rekeying {
   }
 
   /** Messages that their runs never read are kept beside the mailboxes. */
-  private async walkLetters(): Promise<void> {
-    for (let after: string | undefined; ;) {
-      const page = { limit: lettersAtOnce, ...(after === undefined ? {} : { after }) }
-      const letters = await this.admin.deadLetters({}, page)
-      const last = letters.at(-1)
+  private async walkLetters(from: string | undefined): Promise<void> {
+    for (let after = from; ;) {
+      const page = await this.admin.deadLetters({}, this.pageBehind(after))
+      const last = page.at(-1)
       if (last === undefined) return
-      for (const letter of letters) {
-        this.assertWanted()
-        const [run] = await this.engine.store.get([letter.runId])
-        if (run === undefined) continue
-        const messages = await this.tried(run.id, () => this.rewriter.messages([letter]))
-        if (messages !== null && messages.length > 0) await this.write(run, { keyId: run.keyId, messages, entries: [] })
-      }
       after = `${last.runId} ${last.id}`
+      await this.each(page, `${lettersMark}${letterCursorWord(after)}`, (letter) => this.rekeyLetter(letter))
+    }
+  }
+
+  private async rekeyLetter(letter: DeadLetter): Promise<void> {
+    const [run] = await this.engine.store.get([letter.runId])
+    if (run === undefined) return
+    const messages = await this.tried(run.id, () => this.rewriter.messages([letter]))
+    if (messages !== null && messages.length > 0) await this.write(run, { keyId: run.keyId, messages, entries: [] })
+  }
+
+  /** A run is taken out of the list only when it was tried, so that a call that is stopped here counts the others. */
+  private async tryHeldAgain(): Promise<void> {
+    for (let left = this.held.length; left > 0;) {
+      const page = this.held.slice(0, Math.min(left, this.pageSize))
+      left -= page.length
+      await this.each(page, this.next, async (id) => {
+        const [run] = await this.engine.store.get([id])
+        if (run !== undefined) await this.rekey(run)
+        // One that is still held was added at the end.
+        this.held.shift()
+      })
     }
   }
 
@@ -207,7 +252,7 @@ class Rekeying {
 
   private async rewriteMailbox(run: Run): Promise<PayloadsRewritten> {
     for await (const unread of loadMailbox(this.engine.store, run.id, pageOptions.mostBytes)) {
-      this.assertWanted()
+      this.assertNotAborted()
       const messages = await this.rewriter.messages(unread)
       if (messages.length === 0) continue
       const answer = await this.write(run, { keyId: run.keyId, entries: [], messages })
@@ -220,7 +265,7 @@ class Rekeying {
     const { currentKey } = this.engine.payloads
     let needsKey = run.keyId !== null && run.keyId !== currentKey
     for await (const page of loadJournal(this.engine.store, run.id, pageOptions)) {
-      this.assertWanted()
+      this.assertNotAborted()
       const entries = await this.rewriter.entries(run.id, page.entries)
       const isLast = (page.entries.at(-1)?.seq ?? run.seq) >= run.seq
       needsKey ||= entries.length > 0

@@ -87,7 +87,7 @@ export function cancelRequest(options: CancelOptions): Control {
 
 export async function pauseRun(engine: Engine, id: string, options: PauseOptions = {}): Promise<PauseOutcome> {
   checkOptions(options, ['reason', 'note', 'abortSignal'], 'pause()')
-  const { reason, text } = pauseAsked(options)
+  const { reason, text } = pauseRequest(options)
   const controlled = await steerAt(engine, id, text, options, (seq) => ({
     kind: 'pause',
     reason,
@@ -102,7 +102,7 @@ export function pauseRequests(
   engine: Engine,
   options: PauseOptions,
 ): (runs: readonly Run[]) => readonly ControlCommand[] {
-  const { reason, text } = pauseAsked(options)
+  const { reason, text } = pauseRequest(options)
   const isBound = text !== null && engine.payloads.areBound
   return (runs) =>
     runs.map(({ id, seq }) => {
@@ -111,12 +111,12 @@ export function pauseRequests(
     })
 }
 
-interface PauseAsked {
+interface PauseRequest {
   readonly reason: PauseReason
   readonly text: string | null
 }
 
-function pauseAsked({ reason = 'operator', note }: PauseOptions): PauseAsked {
+function pauseRequest({ reason = 'operator', note }: PauseOptions): PauseRequest {
   if (reason !== 'operator' && reason !== 'maintenance') {
     const known = ['operator', 'maintenance']
     throw new HoldfastError(
@@ -130,7 +130,7 @@ function pauseAsked({ reason = 'operator', note }: PauseOptions): PauseAsked {
 
 function pauseNote({ payloads }: Engine, id: string, seq: number | null, text: string | null): PauseNote {
   if (seq === null) return { note: text }
-  return { ...payloads.note(id, seq + 1, 'paused', text), asked: payloads.askedNote(id, seq + 1, text), seq }
+  return { ...payloads.note(id, seq + 1, 'paused', text), requestNote: payloads.requestNote(id, seq + 1, text), seq }
 }
 
 /** How often a run is read again that has moved on since its `seq` was read. */
@@ -248,7 +248,9 @@ export async function controlAll(
 ): Promise<readonly (ControlResult | Busy)[]> {
   engine.assertOpen()
   const abortSignal = checkAbortSignal(options.abortSignal)
-  return answeredInTime(engine, abortSignal, (isWanted) => tryToControl(engine, requests, { waitsForLocks, isWanted }))
+  return answeredInTime(engine, abortSignal, (isPending) =>
+    tryToControl(engine, requests, { waitsForLocks, isPending }),
+  )
 }
 
 function notifyLocalWorker(engine: Engine, answers: readonly (ControlResult | Busy)[]): void {
@@ -271,7 +273,7 @@ const pausesForLocks = { firstMs: 10, longestMs: 250 } as const
 
 interface Tries {
   readonly waitsForLocks: boolean
-  readonly isWanted: () => boolean
+  readonly isPending: () => boolean
 }
 
 /**
@@ -281,7 +283,7 @@ interface Tries {
 async function tryToControl(
   engine: Engine,
   requests: readonly ControlCommand[],
-  { waitsForLocks, isWanted }: Tries,
+  { waitsForLocks, isPending }: Tries,
 ): Promise<readonly (ControlResult | Busy)[]> {
   const { clock } = engine.ports
   const pause = createBackoff(engine.ports, pausesForLocks)
@@ -290,18 +292,18 @@ async function tryToControl(
   let open = requests
   for (let failures = 0; open.length > 0;) {
     try {
-      const asked = open
-      const sent = await engine.store.control(asked)
-      sent.forEach((answer, at) => answers.set(asked[at] as ControlCommand, answer))
+      const pending = open
+      const sent = await engine.store.control(pending)
+      sent.forEach((answer, at) => answers.set(pending[at] as ControlCommand, answer))
       notifyLocalWorker(engine, sent)
-      open = asked.filter((request) => answers.get(request)?.outcome === 'busy')
+      open = pending.filter((request) => answers.get(request)?.outcome === 'busy')
     } catch (error) {
       failures += 1
-      if (!isHoldfastError(error, 'STORE_UNAVAILABLE') || failures === tries || !isWanted()) throw error
+      if (!isHoldfastError(error, 'STORE_UNAVAILABLE') || failures === tries || !isPending()) throw error
     }
     const leftMs = Math.ceil(end - clock.monotonic())
     const isOver = answers.size > 0 && leftMs <= 0
-    if (open.length === 0 || isOver || !isWanted()) break
+    if (open.length === 0 || isOver || !isPending()) break
     await (leftMs > 0 ? withTimeout(clock, leftMs, pause()) : pause())
   }
   return requests.map((request) => answers.get(request) as ControlResult | Busy)
@@ -311,25 +313,25 @@ async function tryToControl(
 function answeredInTime<Answer>(
   engine: Engine,
   abortSignal: AbortSignal | undefined,
-  work: (isWanted: () => boolean) => Promise<Answer>,
+  work: (isPending: () => boolean) => Promise<Answer>,
 ): Promise<Answer> {
   if (abortSignal?.aborted === true) return Promise.reject(unanswered(false, 'its abortSignal has fired', abortSignal))
   return new Promise((resolve, reject) => {
-    let isWanted = true
+    let isPending = true
     const over = (): void => {
-      isWanted = false
+      isPending = false
       cancel()
       abortSignal?.removeEventListener('abort', aborted)
     }
-    const giveUp = (why: string): void => {
+    const rejectAsUnknown = (why: string): void => {
       over()
       reject(unanswered(true, why, abortSignal))
     }
-    const aborted = (): void => giveUp('its abortSignal fired')
+    const aborted = (): void => rejectAsUnknown('its abortSignal fired')
     const { storageMs } = engine
-    const cancel = engine.ports.clock.after(storageMs, () => giveUp(`${formatMs(storageMs)} had passed`))
+    const cancel = engine.ports.clock.after(storageMs, () => rejectAsUnknown(`${formatMs(storageMs)} had passed`))
     abortSignal?.addEventListener('abort', aborted, { once: true })
-    work(() => isWanted)
+    work(() => isPending)
       .then(resolve, reject)
       .finally(over)
   })

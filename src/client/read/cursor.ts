@@ -36,6 +36,22 @@ export function checkLetterCursor(after: unknown, name: string): string {
   throw noCursor(after, name)
 }
 
+/** A cursor of dead letters as one word that means nothing to a shell or a terminal: the id of a message is any text. */
+export function letterCursorWord(cursor: string): string {
+  return encodeURIComponent(cursor).replaceAll(/[!'()*]/g, (mark) => `%${mark.charCodeAt(0).toString(16)}`)
+}
+
+/** The cursor in such a word. Throws INVALID_OPTION. */
+export function checkLetterCursorWord(word: string, name: string): string {
+  let cursor: string
+  try {
+    cursor = decodeURIComponent(word)
+  } catch {
+    throw noCursor(word, name)
+  }
+  return checkLetterCursor(cursor, name)
+}
+
 function noCursor(after: unknown, name: string): HoldfastError {
   return new HoldfastError('INVALID_OPTION', `${name} takes the \`next\` of another page. Got ${shown(after)}.`)
 }

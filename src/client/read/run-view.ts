@@ -7,7 +7,7 @@ import { showErrors } from '../../core/payload/error-data.ts'
 import { isHoldfastError, messageOf } from '../../core/errors/error.ts'
 import type { KeyScope } from '../../core/model/key.ts'
 import type { Payloads } from '../../core/payload/payload.ts'
-import { askedPlace } from '../../core/payload/place.ts'
+import { controlRequestPlace } from '../../core/payload/place.ts'
 import { metadataIn } from '../../core/rows/run-row.ts'
 import { isTerminal, type PauseReason, type Run, type RunStatus, type ControlRequest } from '../../core/model/run.ts'
 
@@ -119,7 +119,7 @@ export async function listedView(run: Run, last: Entry | undefined, payloads: Pa
   return view
 }
 
-/** Tells whether the last entry of a run has to be known to show it. */
+/** Whether the last entry of a run has to be known to show it. */
 export function showsLast({ status }: Run): boolean {
   return status === 'paused' || isTerminal(status)
 }
@@ -280,6 +280,8 @@ export async function readData(runId: string, entry: Entry, payloads: Payloads):
 export function placeOfData(runId: string, entry: Entry, payloads: Payloads): Place {
   const { seq, kind, name, meta } = entry
   // The store paused the run in place of a holder that was asked to.
-  const isAsked = kind === 'paused' && 'sealedFor' in meta && meta.sealedFor !== undefined
-  return isAsked ? askedPlace(payloads.namespace, runId, meta.sealedFor) : payloads.place(runId, seq, kind, name)
+  const isRequested = kind === 'paused' && 'sealedFor' in meta && meta.sealedFor !== undefined
+  return isRequested
+    ? controlRequestPlace(payloads.namespace, runId, meta.sealedFor)
+    : payloads.place(runId, seq, kind, name)
 }

@@ -12,7 +12,7 @@ import { isTerminal, type RunStatus } from '../../core/model/run.ts'
 import { checkOptions, shown } from '../../core/text/suggest.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { DeadLetter, Page, StoreAdmin } from '../../store.ts'
-import { abortable, assertWanted, reading, type AbortOption } from '../abort-option.ts'
+import { abortable, assertNotAborted, reading, type AbortOption } from '../abort-option.ts'
 import { adminOf } from '../read/find.ts'
 import { checkLetterCursor, checkWhole, mostOnPage } from '../read/cursor.ts'
 import { idOf, type RunReference } from '../run-reference.ts'
@@ -100,7 +100,7 @@ export async function retryDeadLetter(
   return abortable('retryDeadLetter()', abortSignal, async () => {
     const letter = await letterOf(engine, named)
     if (letter === null) return { outcome: 'not-dead' }
-    assertWanted('retryDeadLetter()', abortSignal)
+    assertNotAborted('retryDeadLetter()', abortSignal)
     const outcome =
       typeof target === 'string' ? await toRun(engine, letter, target) : await toTopic(engine, letter, target)
     const isSent = outcome.outcome === 'delivered' || outcome.outcome === 'queued'
@@ -132,8 +132,8 @@ async function toTopic(engine: Engine, letter: DeadLetter, topic: Topic): Promis
   const id = retriedId(letter)
   const data = await movedTo(engine, letter, topicPlace(engine.payloads.namespace, letter.name, id))
   const { rules, policy } = topic
-  const mail = { id, topic: rules, data, policy, expiresInMs: null, mostKept: engine.limits.retained }
-  return broadcastOutcome(engine.limits, mail, await engine.send(mail))
+  const message = { id, topic: rules, data, policy, expiresInMs: null, mostKept: engine.limits.retained }
+  return broadcastOutcome(engine.limits, message, await engine.send(message))
 }
 
 async function toRun(engine: Engine, letter: DeadLetter, runId: string): Promise<SignalOutcome> {

@@ -49,7 +49,7 @@ export type BroadcastOutcome =
   | { readonly outcome: 'queued'; readonly signalId: string; readonly repeated?: true }
 
 /** A payload that has been checked, and whose destination is not known yet. */
-export interface SignalContent {
+export interface SignalPayload {
   readonly id: string
   readonly name: string
   readonly topic: Topic | null
@@ -59,7 +59,7 @@ export interface SignalContent {
 /** A request that is ready for the store, and what its answer means. */
 export interface PreparedSend<Outcome> {
   /** Null if the target does not exist. */
-  readonly mail: OutgoingMessage | null
+  readonly message: OutgoingMessage | null
   readonly abortSignal: AbortSignal | undefined
   readonly outcome: (delivered: Delivered) => Outcome | Promise<Outcome>
 }
@@ -68,12 +68,12 @@ export interface PreparedSend<Outcome> {
 const reservedIds = ['token:', 'ended:', 'refused:', 'broadcast:']
 
 /** Checks the payload of a signal. Throws INVALID_NAME, INVALID_OPTION or INVALID_INPUT. */
-export async function signalContentOf(
+export async function signalPayloadOf(
   engine: Engine,
   named: string | Topic,
   payload: unknown,
   id: string | undefined,
-): Promise<SignalContent> {
+): Promise<SignalPayload> {
   const topic = isTopic(named) ? named : null
   const name = checkSignalName(topic === null ? named : topic.name, 'A signal')
   const checked = id === undefined ? engine.transitionId() : checkSignalId(id)
@@ -84,7 +84,7 @@ export async function signalContentOf(
 export async function messageTo(
   { payloads, limits }: Engine,
   runId: string,
-  content: SignalContent,
+  content: SignalPayload,
 ): Promise<NewMessage> {
   const { id, name, topic, value } = content
   const kind = topic === null ? 'signal' : 'topic-signal'
@@ -96,23 +96,23 @@ export async function messageTo(
 async function readySignal(
   engine: Engine,
   target: Target,
-  content: SignalContent,
+  content: SignalPayload,
   abortSignal: AbortSignal | undefined,
 ): Promise<PreparedSend<SignalOutcome>> {
   const runId = await abortable('signal()', abortSignal, () => resolve(engine, target))
-  if (runId === null) return { mail: null, abortSignal, outcome: () => ({ outcome: 'target-not-found' }) }
-  const mail = await messageTo(engine, runId, content)
+  if (runId === null) return { message: null, abortSignal, outcome: () => ({ outcome: 'target-not-found' }) }
+  const message = await messageTo(engine, runId, content)
   // A message with a policy was already settled on delivery. One without is discarded if its run has ended.
-  const mayLookAgain = knownId(target) === null && mail.policy === null
+  const mayLookAgain = knownId(target) === null && message.policy === null
   return {
-    mail,
+    message,
     abortSignal,
     outcome: async (delivered) => {
-      const told = (id: string, of: Delivered): SignalOutcome => signalOutcome(engine.limits, id, content.id, of)
-      if (delivered.outcome !== 'target-terminated' || !mayLookAgain) return told(runId, delivered)
+      const outcomeOf = (id: string, of: Delivered): SignalOutcome => signalOutcome(engine.limits, id, content.id, of)
+      if (delivered.outcome !== 'target-terminated' || !mayLookAgain) return outcomeOf(runId, delivered)
       const now = await abortable('signal()', abortSignal, () => resolve(engine, target))
-      if (now === null || now === runId) return told(runId, delivered)
-      return told(now, await engine.send(await messageTo(engine, now, content), abortSignal))
+      if (now === null || now === runId) return outcomeOf(runId, delivered)
+      return outcomeOf(now, await engine.send(await messageTo(engine, now, content), abortSignal))
     },
   }
 }
@@ -123,9 +123,9 @@ export async function readyBroadcast(
   payload: unknown,
   options: BroadcastOptions = {},
 ): Promise<PreparedSend<BroadcastOutcome>> {
-  const mail = await broadcastOf(engine, topic, payload, options)
+  const message = await broadcastOf(engine, topic, payload, options)
   const { abortSignal } = options
-  return { mail, abortSignal, outcome: (delivered) => broadcastOutcome(engine.limits, mail, delivered) }
+  return { message, abortSignal, outcome: (delivered) => broadcastOutcome(engine.limits, message, delivered) }
 }
 
 export async function broadcastOf(
@@ -142,7 +142,7 @@ export async function broadcastOf(
       `A broadcast goes to a topic that was declared: const priceChanged = topic('price-changed'). Got ${shown(topic)}.`,
     )
   }
-  const { id, value } = await signalContentOf(engine, topic, payload, options.id)
+  const { id, value } = await signalPayloadOf(engine, topic, payload, options.id)
   const expiresInMs =
     options.expiresIn === undefined ? null : toMs(options.expiresIn, 'broadcast(…, { expiresIn })', someTime)
   const { payloads, limits } = engine
@@ -154,9 +154,9 @@ export async function broadcastOf(
 /** Sends a request that is ready. Requests of the same turn go to the store together, in their order. */
 export async function send<Outcome>(
   engine: Engine,
-  { mail, abortSignal, outcome }: PreparedSend<Outcome>,
+  { message, abortSignal, outcome }: PreparedSend<Outcome>,
 ): Promise<Outcome> {
-  return outcome(mail === null ? { outcome: 'target-not-found' } : await engine.send(mail, abortSignal))
+  return outcome(message === null ? { outcome: 'target-not-found' } : await engine.send(message, abortSignal))
 }
 
 export async function signalRun(
@@ -181,7 +181,7 @@ export async function checkedSignal(
   checkOptions(options, ['id', 'abortSignal'], 'signal()')
   const abortSignal = checkAbortSignal(options.abortSignal)
   knownId(target)
-  return readySignal(engine, target, await signalContentOf(engine, named, payload, options.id), abortSignal)
+  return readySignal(engine, target, await signalPayloadOf(engine, named, payload, options.id), abortSignal)
 }
 
 /** Throws MAILBOX_FULL if it was not accepted. */

@@ -58,17 +58,17 @@ export interface Sender {
   complete(token: string, value?: unknown, options?: CompleteOptions): Promise<CompleteOutcome>
 
   /** Performs an operation. Every method that changes something is exactly this. */
-  submit<const Asked extends Operation>(operation: Asked): Promise<OperationResult<Asked>>
+  submit<const Given extends Operation>(operation: Given): Promise<OperationResult<Given>>
   /** Starts a run of a workflow by its name, in a chain of words that ends with `execute()`. */
   submit(type: string, payload?: unknown): StartBuilder
   /**
    * Performs operations of any kinds, in order. One answer for each; one that fails does not affect the others. The end state is
    * that of submitting one by one, but neighbours that send, or that start, go to the store together.
    */
-  submitBatch<const Asked extends readonly Operation[]>(
-    operations: Asked,
+  submitBatch<const Given extends readonly Operation[]>(
+    operations: Given,
     options?: AbortOption,
-  ): Promise<{ readonly [At in keyof Asked]: SettledOperation<OperationResult<Asked[At]>> }>
+  ): Promise<{ readonly [At in keyof Given]: SettledOperation<OperationResult<Given[At]>> }>
 
   /** Dead letters: messages that their runs did not read before they ended, and that were to be kept. Newest first, by pages. */
   deadLetters(options?: DeadLetterOptions): Promise<DeadLetterPage>

@@ -11,7 +11,7 @@ import type { Loaded, Store } from '../../store.ts'
 /** As many as one call of the store starts. */
 const runsAtOnce = 500
 
-interface Asked {
+interface PendingLoad {
   readonly runId: string
   readonly resolve: (entry: Entry | undefined) => void
   readonly reject: (error: unknown) => void
@@ -20,7 +20,7 @@ interface Asked {
 export class FirstEntries {
   private readonly store: Pick<Store, 'load'>
   private readonly ports: Pick<Ports, 'turns'>
-  private asked: Asked[] = []
+  private pending: PendingLoad[] = []
 
   constructor(store: Pick<Store, 'load'>, ports: Pick<Ports, 'turns'>) {
     this.store = store
@@ -30,12 +30,12 @@ export class FirstEntries {
   /** The first entry of a run; undefined if it has none any more. */
   readonly read = (runId: string): Promise<Entry | undefined> =>
     new Promise((resolve, reject) => {
-      if (this.asked.push({ runId, resolve, reject }) === 1) this.ports.turns.next(() => void this.load())
+      if (this.pending.push({ runId, resolve, reject }) === 1) this.ports.turns.next(() => void this.load())
     })
 
   private async load(): Promise<void> {
-    let left = this.asked
-    this.asked = []
+    let left = this.pending
+    this.pending = []
     while (left.length > 0) {
       const some = left.slice(0, runsAtOnce)
       let loaded: readonly Loaded[]

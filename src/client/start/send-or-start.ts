@@ -9,7 +9,7 @@ import type { Engine } from '../../engine/engine.ts'
 import type { Client } from '../client.ts'
 import { adminOf } from '../read/find.ts'
 import { checkAbortSignal } from '../abort-option.ts'
-import { signalContentOf, messageTo, signalOutcome, type SignalContent, type SignalOutcome } from '../send/send.ts'
+import { signalPayloadOf, messageTo, signalOutcome, type SignalPayload, type SignalOutcome } from '../send/send.ts'
 import { startOptionNames, type StartOptions } from './start-options.ts'
 
 export interface SendOrStartOptions extends Omit<StartOptions, 'id' | 'key' | 'onConflict'> {
@@ -33,54 +33,54 @@ export interface SendOrStart {
 
 const optionNames = startOptionNames.filter((name) => name !== 'key' && name !== 'onConflict')
 
-export async function sendOrStart(engine: Engine, client: Client, asked: SendOrStart): Promise<SendOrStartOutcome> {
+export async function sendOrStart(engine: Engine, client: Client, given: SendOrStart): Promise<SendOrStartOutcome> {
   engine.assertOpen()
-  const { workflow, key, name, payload, input, options = {} } = asked
+  const { workflow, key, name, payload, input, options = {} } = given
   checkOptions(options, optionNames, 'sendOrStart()')
   checkAbortSignal(options.abortSignal)
   const { id, ...start } = options
-  const content = await signalContentOf(engine, name, payload, id)
-  const buried: MessageDraft[] = []
+  const content = await signalPayloadOf(engine, name, payload, id)
+  const dead: MessageDraft[] = []
   // Another try is needed only if a run of this key ended or was removed between the start and the delivery.
   for (;;) {
     const sent = await once(engine, client, { workflow, input, options: { ...start, key } }, content)
     if (!sent.again) {
-      await exhume(engine, buried)
+      await settleDead(engine, dead)
       return sent.outcome
     }
-    if (sent.letter.policy !== null) buried.push(sent.letter)
+    if (sent.message.policy !== null) dead.push(sent.message)
   }
 }
 
 type Tried =
   | { readonly again: false; readonly outcome: SendOrStartOutcome }
-  | { readonly again: true; readonly letter: MessageDraft }
+  | { readonly again: true; readonly message: MessageDraft }
 
 async function once(
   engine: Engine,
   client: Client,
   start: Pick<SendOrStart, 'workflow' | 'input'> & { readonly options: StartOptions },
-  content: SignalContent,
+  content: SignalPayload,
 ): Promise<Tried> {
-  const { taken, run } = await client.startWithMail(start, (runId) => messageTo(engine, runId, content))
+  const { taken, run } = await client.startWithMessages(start, (runId) => messageTo(engine, runId, content))
   const signalId = content.id
   if (taken === null) {
     engine.onReady()
     return { again: false, outcome: { outcome: 'started', runId: run.id, signalId } }
   }
-  const letter = await messageTo(engine, run.id, content)
-  const delivered = await engine.send(letter, start.options.abortSignal)
+  const message = await messageTo(engine, run.id, content)
+  const delivered = await engine.send(message, start.options.abortSignal)
   const outcome = signalOutcome(engine.limits, run.id, signalId, delivered)
   // The run has ended, so its key is free. A signal that its topic has passed on to other runs must not be sent again.
   const isFree = taken === 'key' && outcome.outcome === 'target-terminated'
-  if (isFree && letter.policy?.onUnread !== 'broadcast') return { again: true, letter }
+  if (isFree && message.policy?.onUnread !== 'broadcast') return { again: true, message }
   // The run was removed in between, which frees its key like an end.
-  if (outcome.outcome === 'target-not-found') return { again: true, letter }
+  if (outcome.outcome === 'target-not-found') return { again: true, message }
   return { again: false, outcome }
 }
 
 /** Settles the dead letters that earlier tries left with ended runs: another run has got the signal. */
-async function exhume(engine: Engine, letters: readonly MessageDraft[]): Promise<void> {
+async function settleDead(engine: Engine, letters: readonly MessageDraft[]): Promise<void> {
   if (letters.length === 0) return
   const admin = adminOf(engine)
   for (const { runId, id } of letters) await admin.settleDeadLetter({ runId, id }, 'retried')

@@ -92,12 +92,12 @@ export function checkStartOptions(options: StartOptions, type: string): void {
  * The options of a child, which a run starts: its parent is given, a conflict of keys comes to the parent as a message, and the
  * parent waits for the store as for its own commits.
  */
-export type ChildOptions = Omit<StartOptions, 'parent' | 'onConflict' | 'abortSignal'>
+export type StartedChildOptions = Omit<StartOptions, 'parent' | 'onConflict' | 'abortSignal'>
 
 const notOfChildren = ['parent', 'onConflict', 'abortSignal']
 const childOptionNames = startOptionNames.filter((name) => !notOfChildren.includes(name))
 
-export function checkChildOptions(options: ChildOptions, type: string): void {
+export function checkChildOptions(options: StartedChildOptions, type: string): void {
   checkOptions(options, childOptionNames, `start of ${shown(type)} by a run`)
 }
 
@@ -151,7 +151,8 @@ export function describeRun(
 }
 
 function tagsOf(given: unknown, { tags }: Definition, limits: Limits): readonly string[] {
-  if (given === undefined) return tags
+  // Those of a workflow were checked when it was defined, but not against the limit of this Holdfast.
+  if (given === undefined) return tags.length <= limits.tags ? tags : checkTags(tags, 'The tags of a run', limits)
   // Checked before the two lists become one: spreading a text would make a tag of each letter.
   if (Array.isArray(given)) return checkTags([...tags, ...(given as unknown[])], 'The tags of a run', limits)
   throw new HoldfastError('INVALID_OPTION', `The tags of a run must be a list. Got ${shown(given)}.`)

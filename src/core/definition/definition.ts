@@ -91,7 +91,7 @@ export interface Frame {
   /** The names of the messages that can move it on; null if they are too many to ask for by name. */
   readonly wakeNames: readonly string[] | null
   /** More messages have arrived: the number by now, null if that is not known. May be called more than once, and late. */
-  mail(inbox: number | null): void
+  messageArrived(inbox: number | null): void
   /** Ends the run with an error, after its undo work. */
   fail(error: unknown): void
   /**
@@ -153,7 +153,7 @@ export interface Host {
   /** Store time as far as this process knows: never ahead of it. */
   now(): number
   /** The interval of polling a condition without a notification. */
-  readonly pauseCheckMs: number
+  readonly untilIntervalMs: number
   /**
    * Reads the mailbox of a run that this process holds: the first `messagesAtOnce` messages of each of these names, or of
    * all if there are none.
@@ -200,7 +200,7 @@ export type Transacted =
   /** It had no effect. */
   | { readonly outcome: 'rolled-back'; readonly error: unknown }
   /** The answer to its COMMIT is lost: it has committed, or never will. */
-  | { readonly outcome: 'in-doubt'; readonly error: unknown }
+  | { readonly outcome: 'unknown'; readonly error: unknown }
 
 export interface Acknowledged {
   readonly seq: number

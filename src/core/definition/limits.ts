@@ -7,7 +7,7 @@ import { checkOptions, shown } from '../text/suggest.ts'
 export interface Limits {
   /** How many operations, signals or starts one call takes, and how many members a list in a filter has. @default 100_000 */
   readonly batch: number
-  /** How many tags a run may have, those of its workflow among them. @default 50 */
+  /** How many tags a run may have, those of its workflow among them; at most 10,000. @default 50 */
   readonly tags: number
   /** How far the priority of a run may be from 0, either way; at most 2,147,483,647. @default 1_000_000 */
   readonly priority: number
@@ -33,7 +33,8 @@ export const defaultLimits: Limits = {
 
 /** The range of the column of a priority, or of the position of a message. */
 const largest = 2 ** 31 - 1
-const highest: Limits = {
+/** The most that each limit can be set to. */
+export const highestLimits: Limits = {
   batch: Number.MAX_SAFE_INTEGER,
   tags: 10_000,
   priority: largest,
@@ -50,13 +51,13 @@ export function checkLimits(given: Partial<Limits>): Limits {
   for (const name of names) {
     const value: unknown = given[name]
     if (value === undefined) continue
-    if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= highest[name]) {
+    if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= highestLimits[name]) {
       limits[name] = value
       continue
     }
     throw new HoldfastError(
       'INVALID_OPTION',
-      `limits.${name} of createHoldfast() is a whole number from 1 to ${digits(highest[name])}. Got ${shown(value)}.`,
+      `limits.${name} of createHoldfast() is a whole number from 1 to ${digits(highestLimits[name])}. Got ${shown(value)}.`,
     )
   }
   return limits
@@ -64,7 +65,9 @@ export function checkLimits(given: Partial<Limits>): Limits {
 
 /** `at most 50 (limits.tags of createHoldfast())`, for the error of a caller that asks for more. */
 export function atMost<Name extends keyof Limits>(limits: Pick<Limits, Name>, name: Name): string {
-  return `at most ${digits(limits[name])} (limits.${name} of createHoldfast())`
+  const most = `at most ${digits(limits[name])}`
+  // An option that is at its highest would not help.
+  return limits[name] < highestLimits[name] ? `${most} (limits.${name} of createHoldfast())` : most
 }
 
 /** Throws INVALID_OPTION if a list is longer than one call takes. */

@@ -7,7 +7,7 @@ import { formatMs, toMs, type Duration } from './duration.ts'
 
 export type RetryMark = { readonly kind: 'fatal' } | { readonly kind: 'retry-after'; readonly delayMs: number }
 
-const key = Symbol.for('holdfast.verdict')
+const key = Symbol.for('holdfast.retryMark')
 
 /**
  * An error that is not retried, overriding the policy.

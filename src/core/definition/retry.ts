@@ -50,7 +50,7 @@ export interface RetryOptions {
   readonly min?: Duration
   /** @default { mode: 'add', ratio: 0.5 } */
   readonly jitter?: Jitter
-  /** Tells which errors are worth another attempt. By default all are; it is not called for `fatal` and `retryAfter`. */
+  /** Which errors are worth another attempt. By default all are; it is not called for `fatal` and `retryAfter`. */
   readonly retryable?: (error: unknown) => boolean
 }
 
@@ -144,11 +144,11 @@ export type AfterFailure =
 
 /** The decision after a failed attempt. A mark on the error overrides the policy; the number of attempts bounds both. */
 export function afterFailure(policy: RetryPolicy, failedAttempt: number, error: unknown, random: Random): AfterFailure {
-  const verdict = retryMarkOf(error)
-  if (verdict?.kind === 'fatal') return { retry: false, because: 'fatal' }
-  if (verdict === undefined && !isRetryable(policy, error)) return { retry: false, because: 'not-retryable' }
+  const mark = retryMarkOf(error)
+  if (mark?.kind === 'fatal') return { retry: false, because: 'fatal' }
+  if (mark === undefined && !isRetryable(policy, error)) return { retry: false, because: 'not-retryable' }
   if (failedAttempt >= policy.maxAttempts) return { retry: false, because: 'exhausted' }
-  return { retry: true, delayMs: verdict?.delayMs ?? retryDelay(policy, failedAttempt, random) }
+  return { retry: true, delayMs: mark?.delayMs ?? retryDelay(policy, failedAttempt, random) }
 }
 
 function rawDelay({ kind, initialMs, factor }: RetryPolicy, attempt: number): number {

@@ -20,7 +20,7 @@ export interface SchemaIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
 }
 
-/** Tells whether a value has the one property that makes it a schema; some libraries use functions. */
+/** Whether a value has the one property that makes it a schema; some libraries use functions. */
 export function isSchema(value: unknown): value is Schema {
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false
   const standard = (value as Partial<Schema>)['~standard']

@@ -15,23 +15,23 @@ const wayCodes =
 /** How many nested causes are searched. */
 const deepest = 5
 
-/** Tells whether an error that the database did not send can only be a defect: of the text, of a value, of the library. */
+/** Whether an error that the database did not send can only be a defect: of the text, of a value, of the library. */
 export function isDefect(error: unknown): boolean {
-  if (!(error instanceof Error) || isOfTheWay(error)) return false
+  if (!(error instanceof Error) || isConnectionFault(error)) return false
   const code = codeOf(error)
   return languageErrors.has(error.name) || languageErrors.has(error.constructor.name) || argumentCodes.test(code)
 }
 
 /**
- * Tells whether Node's code says that this is an error of the connection. A library may wrap it in its own error: a
+ * Whether Node's code says that this is an error of the connection. A library may wrap it in its own error: a
  * `TypeError: fetch failed` is an error of the connection, too.
  */
-export function isOfTheWay(error: unknown, depth = 0): boolean {
+export function isConnectionFault(error: unknown, depth = 0): boolean {
   if (typeof error !== 'object' || error === null || depth > deepest) return false
   if (wayCodes.test(codeOf(error))) return true
   const { cause, errors } = error as { readonly cause?: unknown; readonly errors?: unknown }
-  if (Array.isArray(errors) && errors.some((one) => isOfTheWay(one, depth + 1))) return true
-  return isOfTheWay(cause, depth + 1)
+  if (Array.isArray(errors) && errors.some((one) => isConnectionFault(one, depth + 1))) return true
+  return isConnectionFault(cause, depth + 1)
 }
 
 function codeOf(error: object): string {

@@ -136,7 +136,7 @@ function cut(value: unknown, depth = 0): unknown {
   return Object.fromEntries(entries.map(([name, one]) => [name.slice(0, longestEcho), cut(one, depth + 1)]))
 }
 
-/** Tells whether a value is an error of Holdfast, and, when given, of that code. Never throws. */
+/** Whether a value is an error of Holdfast, and, when given, of that code. Never throws. */
 export function isHoldfastError(value: unknown, code?: ErrorCode): value is HoldfastError {
   if (typeof value !== 'object' || value === null) return false
   try {
@@ -147,19 +147,19 @@ export function isHoldfastError(value: unknown, code?: ErrorCode): value is Hold
 }
 
 /**
- * Tells whether the request itself is not at fault: the store is unavailable, or refuses every such request until an
+ * Whether the request itself is not at fault: the store is unavailable, or refuses every such request until an
  * operator repairs it. The work of a run is then kept and sent again.
  */
 export function isStoreAway(error: unknown): error is HoldfastError {
   return isHoldfastError(error, 'STORE_UNAVAILABLE') || isHoldfastError(error, 'STORE_REFUSED')
 }
 
-/** Tells whether a policy of the database refuses one row, and accepts others. */
+/** Whether a policy of the database refuses one row, and accepts others. */
 export function isOfOneRow(error: unknown): boolean {
   return isStoreAway(error) && error.details['row'] === true
 }
 
-/** Tells whether every other request to this store would fail in the same way now. */
+/** Whether every other request to this store would fail in the same way now. */
 export function isAboutStore(error: unknown): error is HoldfastError {
   return (isHoldfastError(error, 'STORE_REFUSED') && !isOfOneRow(error)) || isHoldfastError(error, 'SCHEMA_TOO_NEW')
 }

@@ -27,7 +27,7 @@ import {
   timerNeverEarly,
   timerOnce,
   waitsForSomething,
-  wantsItsWaits,
+  wakeNamesCoverWaits,
 } from './mailbox.ts'
 import { idsNonemptyBounded, readyIsDue, statusFieldsMatch } from './row.ts'
 
@@ -51,7 +51,7 @@ const runInvariants: readonly RunInvariant[] = [
   mailboxDense,
   signalConsumedAtMostOnce,
   noLostWakeup,
-  wantsItsWaits,
+  wakeNamesCoverWaits,
   waitsForSomething,
   timerIsSet,
   timerOnce,

@@ -77,7 +77,9 @@ const leftoversSettled: ExchangeInvariant = {
   kind: 'S',
   about: 'The unread messages of an ended run are settled, or there is a chore for them.',
   check({ chores }, states) {
-    const left = new Map(chores.filter(({ kind }) => kind === 'mail').map((chore) => [chore.target, chore.position]))
+    const left = new Map(
+      chores.filter(({ kind }) => kind === 'messages').map((chore) => [chore.target, chore.position]),
+    )
     return states
       .filter(({ run }) => isTerminal(run.status))
       .flatMap(({ run, messages }) => {

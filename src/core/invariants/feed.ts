@@ -64,8 +64,8 @@ const feedComplete: FeedInvariant = {
       const fed = seqs.get(run.id) ?? []
       const wanted = entries.map(({ seq }) => seq)
       if (isFedRight(run, fed, wanted)) return []
-      const asked = run.feed ? 'must have' : 'must not have'
-      const from = `the feed has "${fed.join(' ')}", and ${asked} "${wanted.join(' ')}" from ${run.base} on`
+      const must = run.feed ? 'must have' : 'must not have'
+      const from = `the feed has "${fed.join(' ')}", and ${must} "${wanted.join(' ')}" from ${run.base} on`
       return [{ runId: run.id, message: from }]
     })
   },

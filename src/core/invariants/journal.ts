@@ -161,8 +161,8 @@ export const undoNamesStep: RunInvariant = {
   kind: 'S',
   about: 'Only a step that may have happened is undone, after its run began to fail or to be cancelled.',
   check(state) {
-    const stray = undos(state).find(({ step }) => step === 0)
-    if (stray !== undefined) return `entry ${stray.seq} undoes ${stray.name}, which is not recorded`
+    const orphan = undos(state).find(({ step }) => step === 0)
+    if (orphan !== undefined) return `entry ${orphan.seq} undoes ${orphan.name}, which is not recorded`
     const early = state.entries.find((entry) => isKind(entry, 'undone', 'undo-failed') && entry.seq < state.run.base)
     if (early !== undefined) return `entry ${early.seq} undoes something, and then the run continued as new`
     const { undo, status } = state.run

@@ -31,8 +31,10 @@ export const signalConsumedAtMostOnce: RunInvariant = {
   check({ run, messages, taken = [] }) {
     const twice = firstTwice([...messages, ...taken].map(({ id }) => id))
     if (twice !== undefined) return `message ${twice} is there twice`
-    const stray = taken.find(({ takenBy }) => takenBy < 1 || takenBy > run.seq)
-    return stray === undefined ? null : `message ${stray.id} was taken by entry ${stray.takenBy}, which does not exist`
+    const misplaced = taken.find(({ takenBy }) => takenBy < 1 || takenBy > run.seq)
+    return misplaced === undefined
+      ? null
+      : `message ${misplaced.id} was taken by entry ${misplaced.takenBy}, which does not exist`
   },
 }
 
@@ -44,7 +46,7 @@ function openWaits(state: RunState): readonly EntryOf<'waiting'>[] {
 }
 
 /** The open waits that the body surely awaits: after a repair it may take another path. */
-function askedWaits(state: RunState): readonly EntryOf<'waiting'>[] {
+function awaitedWaits(state: RunState): readonly EntryOf<'waiting'>[] {
   const repaired = state.entries.findLast(({ kind }) => kind === 'amended')?.seq ?? 0
   return openWaits(state).filter(({ seq, meta }) => seq > repaired && meta.unawaited !== true)
 }
@@ -63,7 +65,7 @@ export const noLostWakeup: RunInvariant = {
     const { messages } = state
     if (messages.length === 0 || !sleepsBeyond(state, now)) return null
     const names = new Set(messages.map(({ name }) => name))
-    for (const { name, meta } of askedWaits(state)) {
+    for (const { name, meta } of awaitedWaits(state)) {
       for (const condition of meta.conditions) {
         const wanted = messageNameOf(condition)
         if (wanted !== null && names.has(wanted)) return `${name} waits for ${wanted}`
@@ -73,17 +75,18 @@ export const noLostWakeup: RunInvariant = {
   },
 }
 
-export const wantsItsWaits: RunInvariant = {
-  name: 'wants_its_waits',
+export const wakeNamesCoverWaits: RunInvariant = {
+  name: 'wake_names_cover_waits',
   kind: 'S',
   about: 'Every message that an open wait of a waiting run asks for would wake it.',
   check(state) {
     const { status, deletedAt, wakeNames } = state.run
     if (status !== 'waiting' || deletedAt !== null || wakeNames === null) return null
-    for (const { name, meta } of askedWaits(state)) {
+    for (const { name, meta } of awaitedWaits(state)) {
       for (const condition of meta.conditions) {
-        const mail = messageNameOf(condition)
-        if (mail !== null && !wakeNames.includes(mail)) return `${name} waits for ${mail}, which does not wake it`
+        const awaited = messageNameOf(condition)
+        if (awaited !== null && !wakeNames.includes(awaited))
+          return `${name} waits for ${awaited}, which does not wake it`
       }
     }
     return null
@@ -95,7 +98,7 @@ export const timerIsSet: RunInvariant = {
   kind: 'S',
   about: 'A run that waits is due by the time of the wait that it registered last.',
   check(state) {
-    const last = askedWaits(state).at(-1)
+    const last = awaitedWaits(state).at(-1)
     if (last === undefined) return null
     const due = earliestDue(last.meta.conditions, last.at)
     return due === null || !sleepsBeyond(state, due)

@@ -16,7 +16,7 @@
 //          waits that were settled before. A skipped run delays no run behind it, and the next pass reaches it again.
 //          No run is added meanwhile: a run that begins to wait for an ended run is notified at once. The next end of a
 //          retried run begins with all runs that wait by then, regardless of what the previous end has left.
-// `mail`   A run has ended with more unread messages than its last commit may settle. The run counts as ended at once. The rest
+// `messages` A run has ended with more unread messages than its last commit may settle. The run counts as ended at once. The rest
 //          of its mailbox is settled first in, first out; dead letters appear page by page.
 //            (none)     → position    an end found more unread messages than it settles: all up to this position are settled
 //            position   → position    a page was settled
@@ -56,7 +56,7 @@
 import type { Broadcast } from './topic.ts'
 
 export interface Chore {
-  readonly kind: 'end' | 'mail' | 'topic' | 'late'
+  readonly kind: 'end' | 'messages' | 'topic' | 'late'
   /** The id of a run, or the name of a topic. */
   readonly target: string
   /**
@@ -64,7 +64,7 @@ export interface Chore {
    * pass has skipped a run, and 0 if not.
    */
   readonly position: number
-  /** The last run that got it; null if none has, and always of mail. */
+  /** The last run that got it; null if none has, and always null for `messages`. */
   readonly after: WaitPosition | null
 }
 
@@ -88,7 +88,7 @@ export interface PageLimits {
   /** Waiting runs that one page of a chore settles. */
   readonly watchers: number
   /** Unread messages that one page of a chore settles. */
-  readonly mail: number
+  readonly messages: number
   /** Subscribers that get a broadcast in its commit, and in one page of a chore. */
   readonly subscribers: number
   /** Late subscribers that one page of a chore processes. */
@@ -106,7 +106,7 @@ export const defaultPageLimits: PageLimits = {
   withEnd: 100,
   withEnds: 1_000,
   watchers: 500,
-  mail: 500,
+  messages: 500,
   subscribers: 1_000,
   passedOn: 10,
   late: 100,
@@ -149,7 +149,7 @@ export function nextChoreInMs(dues: readonly number[], now: number): number | nu
   return dues.length === 0 ? null : Math.max(0, Math.min(...dues) - now)
 }
 
-/** Tells whether no other worker has continued it since it was taken. */
+/** Whether no other worker has continued it since it was taken. */
 export function isSameChore(a: Chore | undefined, b: Chore): boolean {
   return (
     a?.kind === b.kind &&
@@ -170,7 +170,7 @@ function compared(a: string, b: string): number {
 }
 
 /**
- * Tells whether the wait is at that place or after it. One run may have two waits at one place: one to be notified, one to
+ * Whether the wait is at that place or after it. One run may have two waits at one place: one to be notified, one to
  * be cancelled.
  */
 export function isFrom({ openedAt, runId }: WaitPosition, place: WaitPosition | null): boolean {
@@ -178,13 +178,13 @@ export function isFrom({ openedAt, runId }: WaitPosition, place: WaitPosition | 
   return openedAt > place.openedAt || (openedAt === place.openedAt && runId >= place.runId)
 }
 
-/** Tells whether a subscription is after that place. */
+/** Whether a subscription is after that place. */
 export function isAfter({ openedAt, runId }: WaitPosition, place: WaitPosition | null): boolean {
   if (place === null) return true
   return openedAt > place.openedAt || (openedAt === place.openedAt && runId > place.runId)
 }
 
-/** Tells whether it has expired, so that no run may get it. */
+/** Whether it has expired, so that no run may get it. */
 export function hasExpired({ expiresAt }: Pick<Broadcast, 'expiresAt'>, now: number): boolean {
   return expiresAt !== null && expiresAt <= now
 }

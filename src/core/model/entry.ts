@@ -138,7 +138,7 @@ const kinds: Readonly<Record<Draft['kind'], true>> = {
 /** The kinds of entries that transitions append. */
 export const entryKinds = Object.keys(kinds) as readonly Draft['kind'][]
 
-/** Tells whether a text is the kind of an entry that a transition can have appended. */
+/** Whether a text is the kind of an entry that a transition can have appended. */
 export function isEntryKind(text: string): text is Draft['kind'] {
   return Object.hasOwn(kinds, text)
 }
@@ -347,7 +347,7 @@ export interface FoundCall {
 }
 
 /**
- * Tells whether the run has work to do before it may fail or be cancelled: a step to undo, or a child that it must outlast.
+ * Whether the run has work to do before it may fail or be cancelled: a step to undo, or a child that it must outlast.
  * So only its holder can end it.
  */
 export function delaysEnd(draft: Draft | Damaged): boolean {
@@ -357,7 +357,7 @@ export function delaysEnd(draft: Draft | Damaged): boolean {
   return Object.values(draft.meta.started).some(({ outlasted }) => outlasted === true)
 }
 
-/** Tells whether it is an entry of a step that may have to be undone. */
+/** Whether it is an entry of a step that may have to be undone. */
 function isUndoable(
   draft: Draft | Damaged,
 ): draft is Extract<Draft, { kind: 'step-succeeded' | 'step-failed' | 'abandoned' }> {

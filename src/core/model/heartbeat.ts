@@ -63,7 +63,7 @@ export interface Beat {
   /** Runs that this session holds and that have a request to cancel or pause. */
   readonly controlRequests: readonly { readonly runId: string; readonly controlRequest: ControlRequest }[]
   /** Those of `held` for which more messages have arrived than its holder knows of. */
-  readonly mail: readonly { readonly runId: string; readonly inbox: number }[]
+  readonly messages: readonly { readonly runId: string; readonly inbox: number }[]
   /** Runs that this session holds past the timeout of the run: their holder must fail them. */
   readonly timedOut: readonly string[]
   readonly now: number

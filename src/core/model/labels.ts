@@ -3,7 +3,7 @@
 
 import { exceedsUtf8 } from '../payload/bytes.ts'
 import { HoldfastError } from '../errors/error.ts'
-import { atMost, defaultLimits, digits, type Limits } from '../definition/limits.ts'
+import { atMost, digits, type Limits } from '../definition/limits.ts'
 import { isPrintable } from '../text/printable.ts'
 import { shown } from '../text/suggest.ts'
 
@@ -11,7 +11,7 @@ const longestTag = 200
 const mostMetadataBytes = 16 * 1024
 
 /** The tags, each once. Throws INVALID_NAME, or INVALID_OPTION at too many. */
-export function checkTags(tags: unknown, what: string, limits: Limits = defaultLimits): readonly string[] {
+export function checkTags(tags: unknown, what: string, limits: Pick<Limits, 'tags'>): readonly string[] {
   if (!Array.isArray(tags)) throw new HoldfastError('INVALID_OPTION', `${what} must be a list. Got ${shown(tags)}.`)
   if (tags.length === 0) return []
   const distinct = new Set<string>()

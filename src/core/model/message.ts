@@ -127,10 +127,10 @@ export function passedOnId(message: Message): string {
   return `${sent.id}@${sent.runId ?? atTopic}/${runId}.${position}`
 }
 
-/** The id under which a dead letter is sent again: its payload is encoded again, so the id need not contain its origin. */
-export function retriedId(letter: Message): string {
-  const { id } = originOf(sentId(letter))
-  return `${id.replace(retried, '')}@${letter.runId}.${letter.position}`
+/** The id under which a dead message is sent again: its payload is encoded again, so the id need not contain its origin. */
+export function retriedId(message: Message): string {
+  const { id } = originOf(sentId(message))
+  return `${id.replace(retried, '')}@${message.runId}.${message.position}`
 }
 
 /** The id with which it was sent: to the run, or to its topic. */
@@ -151,7 +151,7 @@ export function originOf(id: string): { readonly id: string; readonly runId: str
   return { id: original, runId: runId === atTopic ? null : runId }
 }
 
-/** Tells whether the id has the form that is reserved for messages that the engine passes on. */
+/** Whether the id has the form that is reserved for messages that the engine passes on. */
 export function isPassedOnId(id: string): boolean {
   return passedOn.test(id)
 }

@@ -37,7 +37,7 @@ export interface NewRun {
   readonly transition: string
   readonly first: Draft
   /** The messages that are in its mailbox from the beginning. @default none */
-  readonly mail?: readonly MessageDraft[]
+  readonly messages?: readonly MessageDraft[]
 }
 
 export interface Started {

@@ -62,7 +62,7 @@ export function createRunIds({ clock, random }: Pick<Ports, 'clock' | 'random'>)
   }
 }
 
-/** Tells whether a value is a run id in the one form in which they are written: lower case, with hyphens. */
+/** Whether a value is a run id in the one form in which they are written: lower case, with hyphens. */
 export function isRunId(value: unknown): boolean {
   return typeof value === 'string' && form.test(value)
 }

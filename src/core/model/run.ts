@@ -45,14 +45,14 @@ const moves: Readonly<Record<RunStatus, readonly RunStatus[]>> = {
 
 export const runStatuses = Object.keys(moves) as RunStatus[]
 
-/** Tells whether a run may go from one status to the other. */
+/** Whether a run may go from one status to the other. */
 export function mayMove(from: RunStatus, to: RunStatus): boolean {
   return moves[from].includes(to)
 }
 
 export type TerminalStatus = 'succeeded' | 'failed' | 'cancelled'
 
-/** Tells whether a status is final, except for an operator's retry. */
+/** Whether a status is final, except for an operator's retry. */
 export function isTerminal(status: RunStatus): status is TerminalStatus {
   return status === 'succeeded' || status === 'failed' || status === 'cancelled'
 }
@@ -105,7 +105,7 @@ export function cancelReasonOf(controlRequest: ControlRequest | null | undefined
   return controlRequest?.kind === 'cancel' ? controlRequest.reason : null
 }
 
-/** Tells whether two control requests are the same. */
+/** Whether two control requests are the same. */
 export function isSameControlRequest(one: ControlRequest | null, other: ControlRequest | null): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other)
 }

@@ -40,12 +40,12 @@ export function hashOfSecret(digest: Digest, secret: string): string {
   return hashed + digest.sha256(secret)
 }
 
-/** Tells whether the stored form is a hash, and not the secret itself, as in stores that have no key. */
+/** Whether the stored form is a hash, and not the secret itself, as in stores that have no key. */
 export function isHashOfSecret(kept: string): boolean {
   return kept.startsWith(hashed)
 }
 
-/** Tells whether that is the secret of the entry that keeps `kept`. */
+/** Whether that is the secret of the entry that keeps `kept`. */
 export function isSecretOf(digest: Digest, kept: string, secret: string): boolean {
   return isSameSecret(kept, isHashOfSecret(kept) ? hashOfSecret(digest, secret) : secret)
 }

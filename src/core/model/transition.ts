@@ -12,6 +12,7 @@
 // transitions of the run, in order.
 
 import { bug } from '../errors/error.ts'
+import { utf8Weight } from '../payload/bytes.ts'
 import type { Due } from './due.ts'
 import type { Draft } from './entry.ts'
 import type { ChildBond } from '../rules/messages/exchange.ts'
@@ -28,28 +29,28 @@ export const mostBytes = 4 * 1024 * 1024
 /** The bytes of an entry besides its payload, and of a condition of a wait. */
 const entryBytes = 100
 
-/** The bytes of a started run besides its input. */
+/** The bytes of a started run besides its input and metadata. */
 const startBytes = 500
 
-/**
- * The approximate size of an entry in bytes. Characters are counted, because encoding a text to find out would cost as much
- * as sending it: text in other scripts than Latin may take up to three times as many bytes.
- */
+/** The approximate size of an entry in bytes, with its texts as UTF-8: at least what it takes. */
 export function sizeOf({ kind, name, meta, data }: Draft): number {
-  const bytes = entryBytes + (name?.length ?? 0) + (data?.length ?? 0)
+  const bytes = entryBytes + utf8Weight(name) + utf8Weight(data)
   return kind === 'waiting' ? bytes + entryBytes * meta.conditions.length : bytes
 }
 
-/** The same of the runs that a transition starts: their inputs are part of it. */
+/** The same of the runs that a transition starts: their inputs and metadata are part of it. */
 export function startsSizeOf(starts: readonly ChildStart[]): number {
-  return starts.reduce((bytes, { run }) => bytes + startBytes + (run.first.data?.length ?? 0), 0)
+  return starts.reduce(
+    (bytes, { run }) => bytes + startBytes + utf8Weight(run.first.data) + utf8Weight(run.metadata),
+    0,
+  )
 }
 
-/** How many of the first of these entries fit into one transition, by their sizes: at least one. */
-export function mostTogether(sizes: readonly number[]): number {
+/** How many of the first of so many entries fit into one transition, by their sizes: at least one. */
+export function mostTogether(entries: number, sizeAt: (at: number) => number): number {
   let [count, bytes] = [0, 0]
-  while (count < sizes.length && count < mostEntries) {
-    bytes += sizes[count] ?? 0
+  while (count < entries && count < mostEntries) {
+    bytes += sizeAt(count)
     if (count > 0 && bytes > mostBytes) break
     count += 1
   }
@@ -159,8 +160,8 @@ export function assertLegal(from: RunStatus, transition: Transition): void {
   if (append.length === 0 && isFar(outbound)) throw bug('A transition that reaches others appends nothing', { runId })
   // A holder that has not noticed the cancellation may send a move that was valid before: it is refused, not treated as a
   // defect.
-  const asked = from === 'cancelling' && status !== 'cancelling' ? 'running' : from
-  if (status !== null && !mayMove(asked, status)) throw bug(`A run cannot go from ${from} to ${status}`, { runId })
+  const known = from === 'cancelling' && status !== 'cancelling' ? 'running' : from
+  if (status !== null && !mayMove(known, status)) throw bug(`A run cannot go from ${from} to ${status}`, { runId })
   if ((status === 'waiting') !== (parkIf !== null)) {
     throw bug('Parking, and only parking, says what it has seen', { runId })
   }
@@ -197,14 +198,14 @@ export function objection(
 }
 
 /**
- * Tells whether the lease ends with a holder's transition that takes effect. The lease stays if the transition does not end
- * it, or if the holder has something to handle: a control request, or a message that the run would wait for. `hasMail` tells
+ * Whether the lease ends with a holder's transition that takes effect. The lease stays if the transition does not end
+ * it, or if the holder has something to handle: a control request, or a message that the run would wait for. `hasMessageAfter` tells
  * whether a message of those names has arrived after a position and was not taken; it is called only if it matters.
  */
 export function endsLease(
   { status, controlRequest, inbox }: Pick<Run, 'status' | 'controlRequest' | 'inbox'>,
   { status: next, parkIf }: Transition,
-  hasMail: (after: number, names: readonly string[]) => boolean,
+  hasMessageAfter: (after: number, names: readonly string[]) => boolean,
 ): boolean {
   if (next === null) return false
   if (next === 'cancelling' || next === 'cancelled') return true
@@ -213,7 +214,7 @@ export function endsLease(
   if ((next === 'waiting' || next === 'pending') && called) return false
   if (parkIf === null || parkIf.inbox === inbox) return true
   const { wakeNames = null } = parkIf
-  return wakeNames !== null && (wakeNames.length === 0 || !hasMail(parkIf.inbox, wakeNames))
+  return wakeNames !== null && (wakeNames.length === 0 || !hasMessageAfter(parkIf.inbox, wakeNames))
 }
 
 function isElsewhere(status: NextStatus | null): boolean {
@@ -225,7 +226,7 @@ export function undoAfter(before: UndoState, said: UndoState | null): UndoState 
   return said === null || before === 'due' ? before : said
 }
 
-/** Tells whether `second` may be merged into `first`. */
+/** Whether `second` may be merged into `first`. */
 export function mayMerge(first: Transition, second: Transition): boolean {
   return (
     first.runId === second.runId &&

@@ -101,7 +101,7 @@ function judged(condition: RecordedCondition, facts: Facts): Winner | null {
   return { tag, trueAt: facts.registeredAt, message: null }
 }
 
-/** Tells whether the condition accepts messages of that kind: both the name and the kind of a row may be forged. */
+/** Whether the condition accepts messages of that kind: both the name and the kind of a row may be forged. */
 export function isAnsweredBy(condition: RecordedCondition, kind: MessageKind): boolean {
   switch (condition.kind) {
     case 'signal':
@@ -121,7 +121,7 @@ interface RecordedWinner {
   readonly by?: Pick<Message, 'kind' | 'name'> & { readonly crowded?: unknown }
 }
 
-/** Tells whether the recorded end of a wait fits one of these conditions. */
+/** Whether the recorded end of a wait fits one of these conditions. */
 export function isWinnerOf(conditions: readonly RecordedCondition[], { winner, by }: RecordedWinner): boolean {
   const met = conditions.filter(({ tag }) => tag === winner)
   return met.some((condition) => {

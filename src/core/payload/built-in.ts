@@ -23,7 +23,7 @@ export function builtIn(value: object): BuiltIn | undefined {
   }
 }
 
-/** Tells whether an object is a plain one of another realm. */
+/** Whether an object is a plain one of another realm. */
 export function isForeignPlain(value: object): boolean {
   const prototype = Object.getPrototypeOf(value) as object
   return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, 'isPrototypeOf')

@@ -28,28 +28,32 @@ export function fromBase64(text: string): Uint8Array | undefined {
   return bytes
 }
 
-/** Tells whether a text takes more than `limit` bytes of UTF-8; counts only when its length does not say so already. */
+/** Whether a text takes more than `limit` bytes of UTF-8; counts only when its length does not say so already. */
 export function exceedsUtf8(text: string, limit: number): boolean {
   if (text.length * 3 <= limit) return false
   return text.length > limit || utf8Length(text) > limit
 }
 
-// oxlint-disable-next-line no-control-regex -- the whole range is meant
-const ascii = /^[\x00-\x7f]*$/u
+const encoder = new TextEncoder()
+const room = new Uint8Array(16_384)
 
+/** How many bytes of UTF-8 a text takes. A lone surrogate is written as U+FFFD, three bytes. */
 export function utf8Length(text: string): number {
-  // Natively: most long texts are ASCII, and the loop takes milliseconds for a megabyte.
-  if (ascii.test(text)) return text.length
-  let length = text.length
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at)
-    if (code < 0x80) continue
-    // A lone surrogate is written as U+FFFD, three bytes; the two halves of a pair take four together.
-    if (code < 0x800) length += 1
-    else if (code >= 0xd800 && code <= 0xdbff && (text.charCodeAt(at + 1) & 0xfc00) === 0xdc00) {
-      length += 2
-      at++
-    } else length += 2
+  let length = 0
+  // Natively, piece by piece into one buffer: a megabyte takes 0.3 ms, and a loop over its characters ten times as long.
+  for (let rest = text; rest.length > 0;) {
+    const { read, written } = encoder.encodeInto(rest, room)
+    length += written
+    rest = rest.slice(read)
   }
   return length
+}
+
+/** Texts up to this length are not counted. 500 of them, with a name of that length each, take less than 4 MiB. */
+const shortText = 1024
+
+/** At least the bytes of UTF-8 that a text takes: exactly those of a long text, three for each unit of a short one. */
+export function utf8Weight(text: string | null): number {
+  if (text === null) return 0
+  return text.length <= shortText ? text.length * 3 : utf8Length(text)
 }

@@ -133,7 +133,7 @@ export function showErrors<Value>(value: Value, seen: Set<object> = new Set()): 
   if (isError(value)) {
     if (!('toJSON' in value) && Object.isExtensible(value)) {
       Object.defineProperty(value, 'toJSON', {
-        value: toldError,
+        value: errorJson,
         writable: true,
         configurable: true,
         enumerable: false,
@@ -145,7 +145,7 @@ export function showErrors<Value>(value: Value, seen: Set<object> = new Set()): 
   return value
 }
 
-function toldError(this: Error): Record<string, unknown> {
+function errorJson(this: Error): Record<string, unknown> {
   const { name, message, cause } = this
   return { name, message, ...(this as object), ...(cause === undefined ? {} : { cause }) }
 }

@@ -13,14 +13,14 @@ export async function fetchPatiently(
   host: Host,
   first: Promise<string>,
   kept: string,
-  isWanted: () => boolean,
+  shouldRetry: () => boolean,
 ): Promise<string> {
   const pause = createBackoff(host.ports)
   for (let text: string | Promise<string> = first; ; text = host.payloads.fetch(kept)) {
     try {
       return await text
     } catch (error) {
-      if (!isHoldfastError(error, 'STORE_UNAVAILABLE') || !isWanted()) throw error
+      if (!isHoldfastError(error, 'STORE_UNAVAILABLE') || !shouldRetry()) throw error
       await pause()
     }
   }
@@ -29,16 +29,21 @@ export async function fetchPatiently(
 /**
  * Tries again until the text is kept where it belongs, and logs once that it could not be; rejects if it is no longer wanted.
  */
-export async function keepPatiently(host: Host, text: string, place: Place, isWanted: () => boolean): Promise<string> {
+export async function keepPatiently(
+  host: Host,
+  text: string,
+  place: Place,
+  shouldRetry: () => boolean,
+): Promise<string> {
   const pause = createBackoff(host.ports, keepPauses)
   for (let isFirst = true; ; isFirst = false) {
     try {
       return await host.payloads.keep(text, place)
     } catch (error) {
-      if (!isHoldfastError(error, 'STORE_UNAVAILABLE') || !isWanted()) throw error
+      if (!isHoldfastError(error, 'STORE_UNAVAILABLE') || !shouldRetry()) throw error
       if (isFirst) host.ports.logger.error(error.message, { run: place.runId, error })
       await pause()
-      if (!isWanted()) throw error
+      if (!shouldRetry()) throw error
     }
   }
 }

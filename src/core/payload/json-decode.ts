@@ -29,7 +29,7 @@ export function decodeJson(text: string, classes: ErrorClasses): unknown {
 }
 
 /**
- * Tells whether a text opens more brackets at once than these: asked before it is parsed, because a parser may recurse. Of a
+ * Whether a text opens more brackets at once than these: asked before it is parsed, because a parser may recurse. Of a
  * text that is not JSON the answer may be wrong; the parser refuses it.
  */
 export function isDeeperThan(text: string, most: number): boolean {

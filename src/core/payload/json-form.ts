@@ -19,7 +19,7 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null
 }
 
-/** Tells whether a value is a count: a whole number from 0 on. */
+/** Whether a value is a count: a whole number from 0 on. */
 export function isWhole(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
@@ -32,7 +32,7 @@ export function areTexts(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((one) => typeof one === 'string')
 }
 
-/** Tells whether these members are numbers. */
+/** Whether these members are numbers. */
 export function areNumbers(value: unknown, ...fields: readonly string[]): boolean {
   const members = membersOf(value)
   return fields.every((field) => typeof members[field] === 'number')

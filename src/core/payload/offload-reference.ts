@@ -5,7 +5,7 @@ import { isPrintable } from '../text/printable.ts'
 
 export const longestReference = 2_048
 
-/** Tells whether a port can have answered it: printable text that is not empty and not longer than an address. */
+/** Whether a port can have answered it: printable text that is not empty and not longer than an address. */
 export function isReference(reference: unknown): reference is string {
   return (
     typeof reference === 'string' &&
@@ -20,7 +20,7 @@ export function isReference(reference: unknown): reference is string {
 const keyPattern = /^(?!\/)[A-Za-z0-9._~=+@/-]+$/
 
 /**
- * Tells whether it can only be a key: no address with a scheme, no path from the root or out of a folder, and nothing encoded
+ * Whether it can only be a key: no address with a scheme, no path from the root or out of a folder, and nothing encoded
  * or escaped that could become one. A port with other references has `accepts`.
  */
 export function isKey(reference: string): boolean {

@@ -11,7 +11,7 @@ import type { EntryKind } from '../model/entry.ts'
 import { isError } from './error-data.ts'
 import { errorCodes, HoldfastError, isHoldfastError, type ErrorCode, messageOf } from '../errors/error.ts'
 import { absent, isKey, isReference, longestReference } from './offload-reference.ts'
-import { askedPlace, holdsFailure, type Place } from './place.ts'
+import { controlRequestPlace, holdsFailure, type Place } from './place.ts'
 import type { Note } from '../model/run.ts'
 import { isSameText, isSameValue } from './same-value.ts'
 
@@ -30,7 +30,7 @@ export interface Offload {
    */
   get(reference: string): Promise<string>
   /**
-   * For a port whose references are other texts, such as addresses: tells whether `put` can have answered with this one. A
+   * For a port whose references are other texts, such as addresses: whether `put` can have answered with this one. A
    * refused reference is never fetched. It is called only with printable text of 1 to 2,048 characters.
    * @default the characters that `put` names
    */
@@ -72,20 +72,24 @@ export class Payloads {
   }
 
   /** The same for the holder of a run, which writes it anew for the entry with which it pauses the run. */
-  askedNote(runId: string, seq: number, note: string | null): Note {
+  requestNote(runId: string, seq: number, note: string | null): Note {
     if (note === null || !this.areBound) return { note }
-    return { note: null, sealedNote: this.encode(note, askedPlace(this.namespace, runId, seq)), sealedFor: seq }
+    return {
+      note: null,
+      sealedNote: this.encode(note, controlRequestPlace(this.namespace, runId, seq)),
+      sealedFor: seq,
+    }
   }
 
   /** A note that was asked of the holder of a run, for its entry. One that cannot be read here is kept as it was written. */
-  appliedNote(runId: string, seq: number, asked: Note): Note {
-    const { note, sealedNote, sealedFor } = asked
-    if (sealedNote === undefined || sealedFor === undefined) return asked
+  appliedNote(runId: string, seq: number, requested: Note): Note {
+    const { note, sealedNote, sealedFor } = requested
+    if (sealedNote === undefined || sealedFor === undefined) return requested
     try {
-      const said = this.decode(sealedNote, askedPlace(this.namespace, runId, sealedFor))
+      const said = this.decode(sealedNote, controlRequestPlace(this.namespace, runId, sealedFor))
       return { note, sealedNote: this.encode(said, this.place(runId, seq, 'paused', null)) }
     } catch {
-      return asked
+      return requested
     }
   }
 
@@ -130,7 +134,7 @@ export class Payloads {
   }
 
   /**
-   * Tells whether a value is the one that was written as that text, by comparing the codec's texts of both: the codec knows
+   * Whether a value is the one that was written as that text, by comparing the codec's texts of both: the codec knows
    * what belongs to a value, and how large one may be. Throws NOT_STORABLE and PAYLOAD_CORRUPT.
    */
   isSame(text: string, value: unknown, place: Place): boolean {
@@ -149,7 +153,7 @@ export class Payloads {
     return this.codec.comparable?.(value, place) ?? this.encode(value, place)
   }
 
-  /** Tells whether the stored text of one place can be stored at another unchanged. */
+  /** Whether the stored text of one place can be stored at another unchanged. */
   isMovable(kept: string): boolean {
     return this.codec.isPlaceless === true && !kept.startsWith(plainMark)
   }
@@ -166,7 +170,7 @@ export class Payloads {
     return written
   }
 
-  /** Tells whether a text is stored unchanged, so that no reader needs its place. */
+  /** Whether a text is stored unchanged, so that no reader needs its place. */
   isKeptAsIs(text: string): boolean {
     return !this.isLarge(text) && !text.startsWith(offloaded) && !text.startsWith(inline)
   }
@@ -301,7 +305,7 @@ async function put(offload: Offload, text: string, place: Place): Promise<string
   }
 }
 
-/** Tells whether that port can have answered with it. A process without a port learns of that when a payload is fetched. */
+/** Whether that port can have answered with it. A process without a port learns of that when a payload is fetched. */
 function isAccepted(offload: Offload | undefined, reference: unknown): reference is string {
   if (!isReference(reference)) return false
   if (offload?.accepts === undefined) return isKey(reference)
@@ -333,7 +337,7 @@ function portMissing(reference: string): HoldfastError {
   return new HoldfastError('INVALID_OPTION', message, { details: { port: 'offload', reference } })
 }
 
-/** Tells whether a payload cannot be read because this process lacks a port that other processes may have. */
+/** Whether a payload cannot be read because this process lacks a port that other processes may have. */
 export function isPortMissing(error: unknown): error is HoldfastError {
   return isHoldfastError(error, 'INVALID_OPTION') && error.details['port'] === 'offload'
 }

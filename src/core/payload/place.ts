@@ -65,8 +65,8 @@ export function endPlace(
 }
 
 /** The note of a request to pause a held run, made while the last entry of the run was the one before that number. */
-export function askedPlace(namespace: string, runId: string, seq: number): Place {
-  return { namespace, runId, seq, kind: 'paused', name: null, id: 'asked' }
+export function controlRequestPlace(namespace: string, runId: string, seq: number): Place {
+  return { namespace, runId, seq, kind: 'paused', name: null, id: 'requested' }
 }
 
 /** The entries that hold a note of a control command. Their key is not needed to perform the run. */

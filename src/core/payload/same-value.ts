@@ -12,7 +12,7 @@ import { nowhere } from './place.ts'
 const codec = jsonCodec({ maxDepth: deepest, maxBytes: 8 * 1024 * 1024, maxBigintDigits: mostBigintDigits })
 
 /**
- * Tells whether two values are stored as the same. A value that the default codec cannot store, in 8 MiB at most, is the same
+ * Whether two values are stored as the same. A value that the default codec cannot store, in 8 MiB at most, is the same
  * only as itself. A value that was read back is to be compared with one that went through the same codec. Never throws.
  */
 export function isSameValue(a: unknown, b: unknown): boolean {
@@ -26,7 +26,7 @@ export function isSameValue(a: unknown, b: unknown): boolean {
   }
 }
 
-/** Tells whether two texts are the same, or JSON that says the same in another order. Never throws. */
+/** Whether two texts are the same, or JSON that says the same in another order. Never throws. */
 export function isSameText(a: string, b: string): boolean {
   if (a === b) return true
   try {

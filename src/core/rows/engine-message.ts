@@ -21,7 +21,7 @@ export function crowdedIn({ kind, data }: Pick<Message, 'kind' | 'data'>): Crowd
   return kind === 'refused' ? asCrowded(parsedJson(data)) : null
 }
 
-/** Tells whether a sender or the engine can have written it under that name. No signal and no topic has the name of a run. */
+/** Whether a sender or the engine can have written it under that name. No signal and no topic has the name of a run. */
 export function isWellFormed(message: Pick<Message, 'kind' | 'name' | 'data'>): boolean {
   const isOfRun = isRunId(message.name)
   if (!isMessageKind(message.kind)) return false

@@ -53,7 +53,7 @@ export type EntryMark = Pick<Entry, 'transition' | 'at'>
 export type Keyed = Pick<Run, 'id' | 'type' | 'version' | 'key' | 'keyScope'>
 
 /** The rows that the rules read to judge a transition. */
-export interface JudgingWork {
+export interface CommitReads {
   readonly now: number
   /** The entry of that place; undefined if there is none. */
   entryAt(runId: string, seq: number): EntryMark | undefined
@@ -65,15 +65,15 @@ export interface JudgingWork {
  * The rows that the rules read and write to apply a transition. The rows that these methods take and return may be the
  * store's own, which change as it writes: the rules pass none of them on.
  */
-export interface CommitWork extends UnitOfWork, JudgingWork {
+export interface CommitWork extends UnitOfWork, CommitReads {
   /** Appends the entries of a transition and moves the run on, with its lease. Answers the row as it is then. */
   advance(run: Run, transition: Transition): Run
   /** Messages leave the mailbox of a run with this entry; one that has left before stays as it is. */
   take(runId: string, ids: readonly string[], seq: number): void
   /** The row with all changes that the rules have made since: its mailbox, and whether it is watched. */
   present(run: Run): Run
-  /** Tells whether a message of one of these names came after a position that neither this transition nor another has taken. */
-  hasMail(transition: Transition, after: number, names: readonly string[]): boolean
+  /** Whether a message of one of these names came after a position that neither this transition nor another has taken. */
+  hasMessageAfter(transition: Transition, after: number, names: readonly string[]): boolean
   /** Writes the row: as it is kept, or as it is left if the lease ends. Answers the row as it is then. */
   leave(before: Run, kept: Run, transition: Transition, isReleased: boolean): Run
 }
@@ -85,7 +85,7 @@ export interface StartingWork extends CommitWork {
 }
 
 /** The answer to a transition that is repeated or refused; null if it takes effect. */
-export function judge(work: JudgingWork, run: Run | undefined, transition: Transition): Committed | null {
+export function judge(work: CommitReads, run: Run | undefined, transition: Transition): Committed | null {
   if (run === undefined) return refused('not-found')
   const { id, guard, append, continues } = transition
   const { seq, lease } = guard
@@ -110,7 +110,7 @@ export function judge(work: JudgingWork, run: Run | undefined, transition: Trans
 }
 
 /** The answer to a transition that was committed before, when its first answer was lost. */
-function repeated(work: JudgingWork, run: Run, { guard, append, status }: Transition): Committed {
+function repeated(work: CommitReads, run: Run, { guard, append, status }: Transition): Committed {
   const seq = guard.seq + append.length
   const last = work.entryAt(run.id, seq)
   // A late copy of a merged transition, whose first part was committed by itself meanwhile: no caller waits for this answer.
@@ -157,7 +157,7 @@ export function endCommit(
   if (outbound !== null) bindChildren(work, moved, outbound.starts, started)
   const kept = outbound === null ? moved : work.present(moved)
   // A run that waits on a run that is over by now has its message already.
-  const released = endsLease(kept, transition, mailFor(work, transition))
+  const released = endsLease(kept, transition, messageCheck(work, transition))
   const { seq, inbox } = kept
   const controlRequest = released ? null : copied(kept.controlRequest)
   const left = work.leave(run, kept, transition, released)
@@ -165,14 +165,14 @@ export function endCommit(
   return { outcome: 'committed', seq, at: work.now, inbox, released, controlRequest }
 }
 
-/** Only parking asks for mail: nothing else has a function made for it. */
-function mailFor(work: CommitWork, transition: Transition): HasMail {
-  return transition.parkIf === null ? unasked : (after, names) => work.hasMail(transition, after, names)
+/** Only parking asks for messages: nothing else has a function made for it. */
+function messageCheck(work: CommitWork, transition: Transition): HasMessageAfter {
+  return transition.parkIf === null ? noMessage : (after, names) => work.hasMessageAfter(transition, after, names)
 }
 
-type HasMail = Parameters<typeof endsLease>[2]
+type HasMessageAfter = Parameters<typeof endsLease>[2]
 
-const unasked: HasMail = () => false
+const noMessage: HasMessageAfter = () => false
 
 function bindChildren(work: UnitOfWork, parent: Run, starts: readonly ChildStart[], started: readonly Started[]): void {
   if (started.length !== starts.length) throw bug(`${starts.length} children were to start, and ${started.length} did`)

@@ -41,7 +41,7 @@ export type Control =
 /** An encrypted note is in the entry of a run without a holder, and in the control request to the holder of any other. */
 export interface PauseNote extends Note {
   /** For the holder. @default the note itself */
-  readonly asked?: Note
+  readonly requestNote?: Note
   /** The `seq` of the run that the note was encrypted for. @default any */
   readonly seq?: number
 }
@@ -141,11 +141,11 @@ function pause(run: Run, request: Extract<Control, { kind: 'pause' }>, now: numb
   if (run.status === 'cancelling') return refused(run, 'cancelling')
   // A pause for crashes may be taken back by a process that lives. An operator who pauses such a run now wants it to stay so.
   if (run.status === 'paused' && !diedIsolated(run)) return { answer: { outcome: 'done', run }, write: null }
-  const { reason, asked, seq } = request
+  const { reason, requestNote, seq } = request
   if (run.session === null) {
     return seq !== undefined && seq !== run.seq ? refused(run, 'changed') : done(paused(run, request, [], now))
   }
-  const { note, sealedNote, sealedFor } = asked ?? request
+  const { note, sealedNote, sealedFor } = requestNote ?? request
   const sealed = sealedNote === undefined ? {} : { sealedNote, ...(sealedFor === undefined ? {} : { sealedFor }) }
   return controlRequests(rewrite(run, [], { controlRequest: { kind: 'pause', reason, note, ...sealed, at: now } }, now))
 }

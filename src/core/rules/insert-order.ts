@@ -7,12 +7,12 @@ import type { NewRun } from '../model/new-run.ts'
 
 /** Those of a batch that have no rival before them in it, in the order in which they are inserted. */
 export function foremost(runs: readonly NewRun[]): readonly NewRun[] {
-  const wanted = new Set<string>()
+  const taken = new Set<string>()
   const first = runs.filter((run) => {
-    const wants = wantsOf(run)
-    const isFirst = wants.every((want) => !wanted.has(want))
+    const uniques = uniquesOf(run)
+    const isFirst = uniques.every((unique) => !taken.has(unique))
     // A run behind one that has a rival itself must wait for the outcome of that one, too.
-    for (const want of wants) wanted.add(want)
+    for (const unique of uniques) taken.add(unique)
     return isFirst
   })
   return first.length === 1
@@ -23,12 +23,12 @@ export function foremost(runs: readonly NewRun[]): readonly NewRun[] {
         .map(({ run }) => run)
 }
 
-function wantsOf(run: NewRun): readonly string[] {
-  const wants = [`id ${run.id}`]
+function uniquesOf(run: NewRun): readonly string[] {
+  const uniques = [`id ${run.id}`]
   const key = uniqueText(run)
-  if (key !== null) wants.push(`key ${key}`)
-  if (run.idempotencyKey !== null) wants.push(`idempotency key ${run.type} ${run.idempotencyKey}`)
-  return wants
+  if (key !== null) uniques.push(`key ${key}`)
+  if (run.idempotencyKey !== null) uniques.push(`idempotency key ${run.type} ${run.idempotencyKey}`)
+  return uniques
 }
 
 /** Keys before ids: a key that other transactions may want, too, is waited for before any lock is held. */

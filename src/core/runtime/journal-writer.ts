@@ -295,8 +295,8 @@ export class JournalWriter {
   private bound(seq: number): number {
     if (this.unsent.length <= mostEntries && this.unsentBytes <= mostBytes) return seq
     const attached = this.attachments.sizesAfter(this.sent)
-    const sizes = this.unsent.map((draft, at) => sizeOf(draft) + (attached.get(this.sent + at + 1) ?? 0))
-    return Math.min(seq, this.sent + mostTogether(sizes))
+    const sizeAt = (at: number): number => sizeOf(this.unsent[at] as Draft) + (attached.get(this.sent + at + 1) ?? 0)
+    return Math.min(seq, this.sent + mostTogether(this.unsent.length, sizeAt))
   }
 
   private weighUnsent(): void {

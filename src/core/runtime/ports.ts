@@ -89,7 +89,7 @@ export interface Effects {
  */
 export interface Scopes {
   /**
-   * Tells whether the next call of that step is to be followed, by the name that the body uses: `charge` also for
+   * Whether the next call of that step is to be followed, by the name that the body uses: `charge` also for
    * `eu/charge#2`.
    */
   follows(type: string, step: string): boolean
@@ -97,7 +97,7 @@ export interface Scopes {
   run(scope: object, work: () => unknown): unknown
   current(): object | undefined
   /**
-   * Tells whether a function of that name awaits the code that runs now, directly or not: for calls that were not followed.
+   * Whether a function of that name awaits the code that runs now, directly or not: for calls that were not followed.
    * It cannot know that of a callback of a timer or an event. Left out if every call is followed.
    */
   isAwaitedBy?(name: string): boolean

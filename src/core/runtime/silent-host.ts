@@ -11,7 +11,7 @@ export type Lender = Pick<
   | 'inlineRetryMs'
   | 'abortGraceMs'
   | 'now'
-  | 'pauseCheckMs'
+  | 'untilIntervalMs'
   | 'transact'
   | 'tokenKey'
 >
@@ -30,7 +30,7 @@ export function silentHost(lender: Lender): Host {
     abortGraceMs: lender.abortGraceMs,
     heartbeat: silent,
     now: () => lender.now(),
-    pauseCheckMs: lender.pauseCheckMs,
+    untilIntervalMs: lender.untilIntervalMs,
     mailbox: unanswered,
     // A child that its workflow refuses is refused at every replay.
     prepare: ({ workflow, input }) => {

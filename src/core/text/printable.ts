@@ -1,7 +1,7 @@
 // Which characters a name may have, and how any other text is shown: the one place that knows which characters could mislead
 // a terminal, a log or a reader. All text from data, files or arguments passes `visible` before a person sees it.
 
-/** Tells whether a text has no control characters, no line separators and no half of a surrogate pair. */
+/** Whether a text has no control characters, no line separators and no half of a surrogate pair. */
 export function isPrintable(text: string): boolean {
   for (let index = 0; index < text.length; index += 1) {
     const code = text.charCodeAt(index)

@@ -3,6 +3,7 @@
 // so the work is bounded and no object is asked to print itself.
 
 import { HoldfastError } from '../errors/error.ts'
+import { harmlessJson } from './printable.ts'
 
 const longestName = 64
 /** How many unknown options an error names. */
@@ -56,11 +57,14 @@ function listed(allowed: readonly string[]): string {
   return `The options here are: ${allowed.join(', ')}.`
 }
 
-/** A value as a message may carry it: short, on one line, and without calling code of the value's own. */
+/**
+ * A value as a message may carry it: short, on one line, without characters that could mislead a terminal or a reader, and
+ * without calling code of the value's own.
+ */
 export function shown(value: unknown): string {
   switch (typeof value) {
     case 'string':
-      return JSON.stringify(value.length > longestName ? `${value.slice(0, longestName)}…` : value)
+      return harmlessJson(JSON.stringify(value.length > longestName ? `${value.slice(0, longestName)}…` : value))
     case 'object':
       if (value === null) return 'null'
       return Array.isArray(value) ? 'an array' : 'an object'

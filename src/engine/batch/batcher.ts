@@ -99,7 +99,7 @@ export class Batcher<Item, Answer, Result> {
       land: (units) => this.land(units),
       halve: (unit) => this.lanes.halve(unit),
       isClosed: () => this.closed,
-      giveUp: (units) => failAll(units, closedError()),
+      failClosed: (units) => failAll(units, closedError()),
     })
   }
 
@@ -311,7 +311,7 @@ export class Batcher<Item, Answer, Result> {
     }
   }
 
-  /** Tells submitters, in this order. */
+  /** Answers the submitters, in this order. */
   private settle(submissions: readonly QueuedItem<Item, Result>[]): void {
     this.settled += submissions.length
     for (const { failed, error, outcome, taker } of submissions) {

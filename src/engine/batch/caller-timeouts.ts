@@ -56,10 +56,10 @@ export class Caller<Given> implements Taker<unknown> {
   }
 
   reject(error: unknown): void {
-    this.giveUp(this.callerTimeouts.errorFor(this, error))
+    this.fail(this.callerTimeouts.errorFor(this, error))
   }
 
-  giveUp(error: unknown): void {
+  fail(error: unknown): void {
     this.callerTimeouts.leave(this)
     this.answered.reject(error)
   }
@@ -127,24 +127,24 @@ export class CallerTimeouts<Given> {
     { mayWait = false, timeoutMs }: BatchOptions = {},
   ): Promise<readonly (Answer | NotDone)[]> {
     const now = this.clock.monotonic()
-    const wanted: Given[] = []
+    const live: Given[] = []
     for (const caller of callers) {
       if (!caller.isWaiting) continue
       caller.sentAt ??= now
       caller.countedFrom ??= now
-      wanted.push(caller.given)
+      live.push(caller.given)
     }
-    const isWhole = wanted.length === callers.length
+    const isWhole = live.length === callers.length
     const places = isWhole ? null : callers.map(({ isWaiting }) => isWaiting)
-    if (wanted.length === 0) return callers.map(() => unwanted)
+    if (live.length === 0) return callers.map(() => unwanted)
     try {
-      const answers = await send(wanted)
+      const answers = await send(live)
       this.answeredAt = this.clock.monotonic()
       this.lastError = null
-      if (answers.length !== wanted.length) throw bug(`${wanted.length} items got ${answers.length} answers`)
+      if (answers.length !== live.length) throw bug(`${live.length} items got ${answers.length} answers`)
       if (places === null) return answers
       let at = 0
-      return places.map((isWanted) => (isWanted ? (answers[at++] as Answer) : unwanted))
+      return places.map((isLive) => (isLive ? (answers[at++] as Answer) : unwanted))
     } catch (error) {
       this.lastError = error
       const isCommon = callers.length > 1 && (!mayWait || timeoutMs !== undefined)
@@ -163,7 +163,7 @@ export class CallerTimeouts<Given> {
       const { behind, since, countedFrom } = caller
       const leftMs = (countedFrom ?? Math.max(since, this.answeredAt)) + limitMs - now
       if (leftMs > 0) nextMs = Math.min(nextMs, leftMs)
-      else caller.giveUp(this.late(caller, limitMs))
+      else caller.fail(this.late(caller, limitMs))
       caller = behind
     }
     // At least one: a clock that lags behind its timers would let the same moment come again and again.
@@ -172,7 +172,7 @@ export class CallerTimeouts<Given> {
 
   private hear(caller: Caller<Given>, abortSignal: AbortSignal): Cancel {
     const heard = (): void => {
-      if (caller.isWaiting) caller.giveUp(this.aborted(caller.given, caller.sentAt !== null, abortSignal))
+      if (caller.isWaiting) caller.fail(this.aborted(caller.given, caller.sentAt !== null, abortSignal))
     }
     abortSignal.addEventListener('abort', heard, { once: true })
     return () => abortSignal.removeEventListener('abort', heard)

@@ -2,6 +2,7 @@
 // each flush. The messages to one run, or to one topic, are in at most one flush at a time, so that their order is kept also
 // while two flushes are on their way.
 
+import { utf8Weight } from '../../core/payload/bytes.ts'
 import type { Ports } from '../../core/runtime/ports.ts'
 import type { BatchOptions, Busy, Delivered, MailboxRequest, NewBroadcast, NewMessage, Store } from '../../store.ts'
 import { Batcher } from './batcher.ts'
@@ -16,7 +17,7 @@ export const noMessages: MailboxRequest = { names: [], limit: 0 }
 /** A message, its number, and the answer of the store; null as long as there is none. */
 interface Numbered {
   readonly order: number
-  readonly mail: OutgoingMessage
+  readonly message: OutgoingMessage
   answer: Delivered | NotDone | null
 }
 
@@ -31,7 +32,7 @@ export interface MailerOptions {
   readonly limitMs: () => number
   readonly isAnswering?: (() => Promise<boolean>) | undefined
   /** Learns of every answer before its sender does. */
-  readonly noteDelivered: (mail: readonly OutgoingMessage[], answers: readonly Delivered[]) => void
+  readonly noteDelivered: (messages: readonly OutgoingMessage[], answers: readonly Delivered[]) => void
 }
 
 export class MessageSender {
@@ -40,23 +41,27 @@ export class MessageSender {
   private sent = 0
 
   constructor(store: Pick<Store, 'deliver'>, ports: Ports, { limitMs, isAnswering, noteDelivered }: MailerOptions) {
-    this.callerTimeouts = new CallerTimeouts({ clock: ports.clock, limitMs, called: ({ mail }) => calledMessage(mail) })
+    this.callerTimeouts = new CallerTimeouts({
+      clock: ports.clock,
+      limitMs,
+      called: ({ message }) => calledMessage(message),
+    })
     const deliver = async (
-      wanted: readonly Numbered[],
+      live: readonly Numbered[],
       options: BatchOptions,
     ): Promise<readonly (Delivered | Busy)[]> => {
       const answers = await store.deliver(
-        wanted.map((one) => one.mail),
+        live.map((one) => one.message),
         options,
       )
-      const mail: OutgoingMessage[] = []
+      const messages: OutgoingMessage[] = []
       const answered: Delivered[] = []
       answers.forEach((answer, at) => {
         if (answer.outcome === 'busy') return
-        mail.push((wanted[at] as Numbered).mail)
+        messages.push((live[at] as Numbered).message)
         answered.push(answer)
       })
-      noteDelivered(mail, answered)
+      noteDelivered(messages, answered)
       return answers
     }
     this.batcher = new Batcher(ports, {
@@ -66,7 +71,7 @@ export class MessageSender {
         // Of a unit that is sent again because one of it was busy, the others have their answers.
         const open = units.flat().filter(({ given }) => given.answer === null)
         const all = open.sort((one, other) => one.given.order - other.given.order)
-        const answers = await this.callerTimeouts.flush(all, (wanted) => deliver(wanted, options), options)
+        const answers = await this.callerTimeouts.flush(all, (live) => deliver(live, options), options)
         all.forEach((one, at) => {
           const answer = answers[at] as Delivered | Busy | NotDone
           if (answer instanceof NotDone || answer.outcome !== 'busy') one.given.answer = answer
@@ -74,17 +79,17 @@ export class MessageSender {
         return units
       },
       isBusy: (unit) => unit.some(({ given }) => given.answer === null),
-      nameOf: ([first]) => nameOf((first as Sent).given.mail),
-      keyOf: ([first]) => addressOf((first as Sent).given.mail),
-      sizeOf: (sent) => sent.reduce((bytes, { given }) => bytes + overheadBytes + given.mail.data.length, 0),
+      nameOf: ([first]) => nameOf((first as Sent).given.message),
+      keyOf: ([first]) => addressOf((first as Sent).given.message),
+      sizeOf: (sent) => sent.reduce((bytes, { given }) => bytes + overheadBytes + utf8Weight(given.message.data), 0),
       resultOf: ([only]) => done((only as Sent).given.answer as Delivered | NotDone),
       merge: { may: () => true, both: (first, second) => [...first, ...second] },
     })
   }
 
   /** Sends a message; waits when too many are on their way already. */
-  send(mail: OutgoingMessage, abortSignal?: AbortSignal): Promise<Delivered> {
-    const item: Numbered = { order: this.sent, mail, answer: null }
+  send(message: OutgoingMessage, abortSignal?: AbortSignal): Promise<Delivered> {
+    const item: Numbered = { order: this.sent, message, answer: null }
     this.sent += 1
     return this.callerTimeouts.submit(this.batcher, item, alone, abortSignal)
   }
@@ -103,21 +108,23 @@ function alone(sent: Sent): readonly Sent[] {
 }
 
 /** A run and a topic never have the same: the id of a run has no space. */
-function addressOf(mail: OutgoingMessage): string {
-  return 'topic' in mail ? `topic ${mail.topic.name}` : mail.runId
+function addressOf(message: OutgoingMessage): string {
+  return 'topic' in message ? `topic ${message.topic.name}` : message.runId
 }
 
-function nameOf(mail: OutgoingMessage): string {
-  return 'topic' in mail ? `what is sent to the topic "${mail.topic.name}"` : `the messages to run ${mail.runId}`
+function nameOf(message: OutgoingMessage): string {
+  return 'topic' in message
+    ? `the broadcasts to the topic "${message.topic.name}"`
+    : `the messages to run ${message.runId}`
 }
 
 /** The name of a message in errors. The completion of a token is known by the token itself. */
-function calledMessage(mail: OutgoingMessage): Called {
-  const what = 'topic' in mail ? `Broadcast ${mail.id}` : `Signal ${mail.id} to run ${mail.runId}`
-  const isToken = !('topic' in mail) && mail.id === mail.name
+function calledMessage(message: OutgoingMessage): Called {
+  const what = 'topic' in message ? `Broadcast ${message.id}` : `Signal ${message.id} to run ${message.runId}`
+  const isToken = !('topic' in message) && message.id === message.name
   const again = isToken
     ? 'Complete the token again: the first completion counts.'
-    : `Send it again with { id: '${mail.id}' }: it is taken once.`
-  const details = 'topic' in mail ? { signalId: mail.id } : { signalId: mail.id, runId: mail.runId }
+    : `Send it again with { id: '${message.id}' }: it is taken once.`
+  const details = 'topic' in message ? { signalId: message.id } : { signalId: message.id, runId: message.runId }
   return { what, again, details }
 }

@@ -11,7 +11,7 @@ import { kept } from '../store/bounded-store.ts'
 /** How many bytes of entries, and of messages, are read at once for all runs that are read together. */
 export const bytesAtOnce = 16 * 1024 * 1024
 
-interface Asked {
+interface PendingLoad {
   readonly runId: string
   /** The names that are still to be read; null for any name. */
   readonly names: readonly string[] | null
@@ -26,7 +26,7 @@ const nothing: Loaded = { entries: [], messages: [] }
 export class MailboxReader {
   private readonly store: Pick<Store, 'load'>
   private readonly ports: Pick<Ports, 'turns'>
-  private asked: Asked[] = []
+  private pending: PendingLoad[] = []
 
   constructor(store: Pick<Store, 'load'>, ports: Pick<Ports, 'turns'>) {
     this.store = store
@@ -35,19 +35,19 @@ export class MailboxReader {
 
   read(runId: string, names: readonly string[] | null): Promise<MailboxRead> {
     return new Promise((resolve, reject) => {
-      const first: Asked = { runId, names, messages: [], isCut: false, resolve, reject }
-      if (this.asked.push(first) === 1) this.ports.turns.next(() => void this.load())
+      const first: PendingLoad = { runId, names, messages: [], isCut: false, resolve, reject }
+      if (this.pending.push(first) === 1) this.ports.turns.next(() => void this.load())
     })
   }
 
   private async load(): Promise<void> {
-    let left = this.asked
-    this.asked = []
+    let left = this.pending
+    this.pending = []
     while (left.length > 0) {
       let loaded: readonly Loaded[]
       try {
         loaded = await this.store.load(
-          left.map(({ runId, names }) => mailRequest(runId, names)),
+          left.map(({ runId, names }) => messagesRequest(runId, names)),
           bytesAtOnce,
         )
       } catch (error) {
@@ -60,12 +60,12 @@ export class MailboxReader {
 }
 
 /** Takes in a reading; null if that is enough. The first of a load gets at least one message, if there is one. */
-function learn(asked: Asked, { messages: found, cut }: Loaded, isFirst: boolean): Asked | null {
-  const messages = asked.messages.length === 0 ? found : [...asked.messages, ...found]
+function learn(pending: PendingLoad, { messages: found, cut }: Loaded, isFirst: boolean): PendingLoad | null {
+  const messages = pending.messages.length === 0 ? found : [...pending.messages, ...found]
   const isCut = cut === true && (found.length > 0 || !isFirst)
-  const names = isCut ? unknownOf(asked.names, found) : []
-  if (names?.length !== 0) return { ...asked, names, messages, isCut: true }
-  asked.resolve({ messages: asked.isCut ? inOrder(messages) : messages, isCut: isCut || asked.isCut })
+  const names = isCut ? unknownOf(pending.names, found) : []
+  if (names?.length !== 0) return { ...pending, names, messages, isCut: true }
+  pending.resolve({ messages: pending.isCut ? inOrder(messages) : messages, isCut: isCut || pending.isCut })
   return null
 }
 
@@ -81,7 +81,7 @@ function inOrder(messages: readonly Message[]): readonly Message[] {
 }
 
 /** Asks for messages under these names, or under any, and for no entries. */
-export function mailRequest(runId: string, names: readonly string[] | null): LoadRequest {
+export function messagesRequest(runId: string, names: readonly string[] | null): LoadRequest {
   const request = { runId, after: 0, limit: 0 }
-  return names === null ? request : { ...request, mail: { names, limit: messagesAtOnce } }
+  return names === null ? request : { ...request, messages: { names, limit: messagesAtOnce } }
 }

@@ -53,7 +53,7 @@ export interface SlowPathOptions<Item, Result> {
   readonly nameOf: (item: Item) => string
   /** Nothing is sent again: the callers are rejected, and the units land. */
   readonly isClosed: () => boolean
-  readonly giveUp: (units: readonly Unit<Item, Result>[]) => void
+  readonly failClosed: (units: readonly Unit<Item, Result>[]) => void
 }
 
 /** Into so many pieces a flush is cut that took too long; each of them has this fraction of the time. */
@@ -106,7 +106,7 @@ export class SlowPath<Item, Result> {
       const left = await this.options.send(units, { mayWait: true })
       this.landAllBut(units, left)
       this.add({ ...left, locked: [] })
-      if (this.options.isClosed()) this.giveUp(left.locked)
+      if (this.options.isClosed()) this.failClosed(left.locked)
       else for (const unit of turned(left.locked)) this.locked.push(unit)
       if (left.locked.length < units.length) pause = createBackoff(this.options.ports, lockedPauses)
       else await this.endable(pause())
@@ -164,7 +164,7 @@ export class SlowPath<Item, Result> {
 
   /** Sends one unit that took too long, or its parts one after the other, until the store has taken it. */
   private async sendAlone(unit: Unit<Item, Result>): Promise<void> {
-    const { ports, halve, nameOf, isClosed, giveUp } = this.options
+    const { ports, halve, nameOf, isClosed, failClosed } = this.options
     if (unit.members.length > 1) return this.sendParts(halve(unit))
     const pause = createBackoff(ports, alonePauses)
     do {
@@ -174,7 +174,7 @@ export class SlowPath<Item, Result> {
         { name },
       )
       await this.endable(pause())
-      if (isClosed()) return giveUp([unit])
+      if (isClosed()) return failClosed([unit])
     } while (await this.isSlow(unit))
     // It was the store that was slow, and not this one alone: the others need not wait any longer either.
     this.wake()
@@ -196,7 +196,7 @@ export class SlowPath<Item, Result> {
       if (locked.length === 0) return slow.length > 0
       await this.endable(pause())
       if (!this.options.isClosed()) continue
-      this.options.giveUp([unit])
+      this.options.failClosed([unit])
       return false
     }
   }
@@ -225,9 +225,9 @@ export class SlowPath<Item, Result> {
     this.options.land(kept.size === 0 ? units : units.filter((unit) => !kept.has(unit)))
   }
 
-  private giveUp(units: readonly Unit<Item, Result>[]): void {
+  private failClosed(units: readonly Unit<Item, Result>[]): void {
     if (units.length === 0) return
-    this.options.giveUp(units)
+    this.options.failClosed(units)
     this.options.land(units)
   }
 

@@ -74,7 +74,7 @@ function lenderOf(
     services,
     inlineRetryMs: 0,
     abortGraceMs: 0,
-    pauseCheckMs: 0,
+    untilIntervalMs: 0,
     now: () => ports.clock.now(),
     // It is never called: the frame only checks that it exists.
     transact: () => new Promise(() => undefined),
@@ -135,11 +135,11 @@ class ReplayTimeout {
     }
   }
 
-  begin(giveUp: (error: unknown) => void): void {
+  begin(reject: (error: unknown) => void): void {
     const { clock } = this.ports
     const leftMs = Math.min(this.heardAt + silenceMs, this.begunAt + longestMs) - clock.monotonic()
-    if (leftMs <= 0) return giveUp(restless(this.run))
-    this.cancel = clock.after(leftMs, () => this.begin(giveUp))
+    if (leftMs <= 0) return reject(restless(this.run))
+    this.cancel = clock.after(leftMs, () => this.begin(reject))
   }
 
   end(): void {

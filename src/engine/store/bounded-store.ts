@@ -141,7 +141,7 @@ class BoundedCall extends Deferred<unknown> implements TimedCall {
     this.ms = ms
   }
 
-  giveUp(): void {
+  expire(): void {
     this.isOver = true
     this.reject(unanswered(this.name, this.ms))
   }
@@ -156,7 +156,7 @@ function takeBack(name: string, value: unknown): void {
   if (name === 'listen' && typeof value === 'function') (value as () => void)()
 }
 
-/** Tells whether a call got no answer at all: neither from the store nor from the connection. */
+/** Whether a call got no answer at all: neither from the store nor from the connection. */
 export function isUnanswered(error: unknown): boolean {
   return isHoldfastError(error, 'STORE_UNAVAILABLE') && error.details['call'] !== undefined
 }

@@ -15,7 +15,7 @@ export interface TimedCall {
   /** Its neighbours in the list. */
   before: TimedCall | null
   behind: TimedCall | null
-  giveUp(): void
+  expire(): void
 }
 
 export class CallTimeouts {
@@ -87,7 +87,7 @@ export class CallTimeouts {
       if (call.overAt > now) next = Math.min(next, call.overAt)
       else {
         this.remove(call)
-        call.giveUp()
+        call.expire()
       }
       call = behind
     }

@@ -22,7 +22,7 @@ export async function* loadJournal(
   { after = 0, limit = 1_000, mostBytes = bytesAtOnce }: JournalPageOptions = {},
 ): AsyncGenerator<Loaded, void> {
   for (let last = after; ;) {
-    const [page] = await store.load([{ runId, after: last, limit, mail: noMessages }], mostBytes)
+    const [page] = await store.load([{ runId, after: last, limit, messages: noMessages }], mostBytes)
     const newest = page?.entries.at(-1)
     if (page === undefined || newest === undefined) return
     yield page
@@ -40,7 +40,7 @@ export async function loadEntries(store: Pick<Store, 'load'>, runId: string, aft
 
 /** Asks for one entry of a run, and for no messages. */
 export function entryRequest(runId: string, seq: number): LoadRequest {
-  return { runId, after: seq - 1, limit: 1, mail: noMessages }
+  return { runId, after: seq - 1, limit: 1, messages: noMessages }
 }
 
 /** Asks for the last entry of each of these runs, and for no messages. */

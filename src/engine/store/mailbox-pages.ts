@@ -3,7 +3,7 @@
 
 import { messagesAtOnce, type Message } from '../../core/model/message.ts'
 import type { Store } from '../../store.ts'
-import { bytesAtOnce, mailRequest } from '../batch/message-reader.ts'
+import { bytesAtOnce, messagesRequest } from '../batch/message-reader.ts'
 
 /**
  * Pages with at least one message each, in the order of arrival. The store is asked when a page is: a message that arrives before
@@ -14,12 +14,12 @@ export async function* loadMailbox(
   runId: string,
   mostBytes = bytesAtOnce,
 ): AsyncGenerator<readonly Message[], void> {
-  for (let mailAfter = 0; ;) {
-    const [page] = await store.load([{ ...mailRequest(runId, null), mailAfter }], mostBytes)
+  for (let messagesAfter = 0; ;) {
+    const [page] = await store.load([{ ...messagesRequest(runId, null), messagesAfter }], mostBytes)
     const last = page?.messages.at(-1)
     if (page === undefined || last === undefined) return
     yield page.messages
     if (page.messages.length < messagesAtOnce && page.cut !== true) return
-    mailAfter = last.position
+    messagesAfter = last.position
   }
 }

@@ -16,16 +16,16 @@ export class Semaphore {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason as Error)
       const admit = (): void => {
-        signal.removeEventListener('abort', giveUp)
+        signal.removeEventListener('abort', abandon)
         this.free -= 1
         resolve(this.leaver())
       }
-      const giveUp = (): void => {
+      const abandon = (): void => {
         this.waiting.splice(this.waiting.indexOf(admit), 1)
         reject(signal.reason as Error)
       }
       if (this.free > 0) return admit()
-      signal.addEventListener('abort', giveUp, { once: true })
+      signal.addEventListener('abort', abandon, { once: true })
       this.waiting.push(admit)
     })
   }

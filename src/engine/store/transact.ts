@@ -28,7 +28,7 @@ export type TransactionRunner = (
   options: { readonly isolation?: Isolation; readonly signal: AbortSignal },
 ) => PromiseLike<unknown>
 
-export interface TransactOptions {
+export interface TransactDeps {
   readonly store: Store
   /** The user's own way, if they brought one. */
   readonly own: TransactionRunner | undefined
@@ -46,7 +46,7 @@ export function transactionsOf(store: Store): StoreTransactions | null {
 /** Pools of most libraries have ten connections by default. */
 const usualMostOwn = 10
 
-export function createTransact({ store, own, mostOwn, ports, onTime }: TransactOptions): Transact | null {
+export function createTransact({ store, own, mostOwn, ports, onTime }: TransactDeps): Transact | null {
   const transactions = transactionsOf(store)
   if (transactions === null) return null
   const begin = own === undefined ? byStore(transactions) : byLibrary(transactions, own, mostOwn)
@@ -179,13 +179,13 @@ class OneTransaction {
     if (this.state === 'rejected') return { outcome: 'rolled-back', error: this.error }
     if (this.state !== 'fulfilled') return { outcome: 'rolled-back', error }
     const isCertain = isRefusedBySql(error) || (!isOwn && !isHoldfastError(error, 'STORE_UNAVAILABLE'))
-    return isCertain ? { outcome: 'rolled-back', error } : { outcome: 'in-doubt', error: inDoubt(error) }
+    return isCertain ? { outcome: 'rolled-back', error } : { outcome: 'unknown', error: unknownOutcome(error) }
   }
 
   /** It ended well, though the work in it did not. */
   undecided(): Transacted {
     if (this.state === 'rejected') return { outcome: 'rolled-back', error: this.error }
-    return { outcome: 'in-doubt', error: notAwaited() }
+    return { outcome: 'unknown', error: notAwaited() }
   }
 }
 
@@ -197,7 +197,7 @@ async function commitWithin(transactionStore: TransactionStore, transition: Tran
 /** SQLSTATE classes with which a COMMIT says that it rolled back: constraints, serialization, and what triggers raise. */
 const certainStates = /^(?:23...|40(?!003)...|44...|P0...)$/
 
-/** Tells whether the database itself has reported that nothing was committed, also if the library has wrapped its error. */
+/** Whether the database itself has reported that nothing was committed, also if the library has wrapped its error. */
 function isRefusedBySql(error: unknown): boolean {
   let one: unknown = error
   for (let depth = 0; depth < 5 && typeof one === 'object' && one !== null; depth += 1) {
@@ -208,7 +208,7 @@ function isRefusedBySql(error: unknown): boolean {
   return false
 }
 
-function inDoubt(cause: unknown): HoldfastError {
+function unknownOutcome(cause: unknown): HoldfastError {
   return new HoldfastError(
     'STORE_UNAVAILABLE',
     'The answer to the COMMIT of a transaction is missing, so it may have happened or not. The run is given back; its journal ' +

@@ -52,7 +52,7 @@ export function endNameOf(runId: string): string {
   return endPrefix + runId
 }
 
-/** Tells whether it is the end of a run, and no call of the body, that waits. */
+/** Whether it is the end of a run, and no call of the body, that waits. */
 export function isEndName(name: string): boolean {
   return name.startsWith(endPrefix)
 }

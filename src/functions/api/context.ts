@@ -245,7 +245,7 @@ export interface Context<Input = unknown> {
    * stored the reason is written instead.
    */
   log(message: string, data?: unknown): void
-  /** Tells how far the run is, from 0 to 1. */
+  /** Reports how far the run is, from 0 to 1. */
   progress(fraction: number, text?: string): void
 
   /**

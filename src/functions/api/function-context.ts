@@ -100,8 +100,8 @@ class FunctionContext<Input> implements Context<Input> {
       checkName(name, 'A transaction')
       if (typeof perform !== 'function') throw notAFunction(`Transaction "${name}"`)
       if (this.frame.host.transact === null) throw noTransactions(name)
-      const within: Perform = (step, tx) => perform(tx as never, step)
-      return this.enter(name, within, options as TransactionStepOptions | undefined, true) as Promise<Result>
+      const inTransaction: Perform = (step, tx) => perform(tx as never, step)
+      return this.enter(name, inTransaction, options as TransactionStepOptions | undefined, true) as Promise<Result>
     })
   }
 
@@ -116,9 +116,9 @@ class FunctionContext<Input> implements Context<Input> {
     this.outsideStep(method)
     if (!frame.admits()) return never()
     const { policy } = frame
-    const asked = options === undefined ? { policy, isTransaction } : stepSpec(name, options, policy, isTransaction)
+    const spec = options === undefined ? { policy, isTransaction } : stepSpec(name, options, policy, isTransaction)
     const { scope } = this
-    const call = new StepCall(scope.next('step', name), name, perform, asked)
+    const call = new StepCall(scope.next('step', name), name, perform, spec)
     frame.places.note<Context>('step', call.name, scope.nth, this, method)
     if (frame.sites !== null) call.place = frame.sites.find<Context>(this, method)
     frame.enterStep(call)

@@ -11,7 +11,7 @@ import { notAFunction } from './misuse.ts'
 export function untilMs(name: string, options: UntilOptions, host: Host): number {
   const where = `until "${name}"`
   checkOptions(options, ['every'], where)
-  return options.every === undefined ? host.pauseCheckMs : toMs(options.every, `every of ${where}`, someTime)
+  return options.every === undefined ? host.untilIntervalMs : toMs(options.every, `every of ${where}`, someTime)
 }
 
 export async function until<Result>(
@@ -24,6 +24,6 @@ export async function until<Result>(
   for (;;) {
     const found = await ctx.step(name, check)
     if (found) return found as Exclude<Awaited<Result>, Falsy>
-    await ctx.race({ told: ctx.receive(name), due: ctx.sleep(everyMs) })
+    await ctx.race({ signal: ctx.receive(name), due: ctx.sleep(everyMs) })
   }
 }

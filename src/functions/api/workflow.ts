@@ -2,6 +2,7 @@
 
 import type { Claim, Host, TypedDefinition } from '../../core/definition/definition.ts'
 import { leaseBounds, toMs, type Duration } from '../../core/definition/duration.ts'
+import { highestLimits } from '../../core/definition/limits.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
 import { checkMetadata, checkTags } from '../../core/model/labels.ts'
 import { metadataIn } from '../../core/rows/run-row.ts'
@@ -153,7 +154,8 @@ export function workflow(
     ...checkCrashes(options, where),
     feed,
     unique: checkUnique(options.unique, where),
-    tags: checkTags(options.tags ?? [], `The tags of ${where}`),
+    // How many a run may have is up to the Holdfast that starts it.
+    tags: checkTags(options.tags ?? [], `The tags of ${where}`, highestLimits),
     metadata: metadataIn(checkMetadata(options.metadata ?? {}, `The metadata of ${where}`)) ?? null,
     validate: (value) => (input === undefined ? value : validate(input, value, `The input of ${where}`)),
     open: (host: Host, claim: Claim) => new FunctionFrame(opened, host, claim),

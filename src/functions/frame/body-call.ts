@@ -133,7 +133,7 @@ export class WaitCall extends Pending {
   /** The recorded conditions; empty until they are known. */
   conditions: readonly RecordedCondition[] = []
   /** The names of the messages that can end it. */
-  mail: readonly string[] = []
+  messageNames: readonly string[] = []
   /** The time of the entry that registered it; null until that is durable. */
   registeredAt: number | null = null
   /** Its place among the waits of the body. */
@@ -154,8 +154,8 @@ export class WaitCall extends Pending {
   register(conditions: readonly RecordedCondition[], at: number | null): void {
     this.conditions = conditions
     this.registeredAt = at
-    const mail = conditions.map(messageNameOf).filter((name) => name !== null)
-    this.mail = mail.length > 1 ? [...new Set(mail)] : mail
+    const messageNames = conditions.map(messageNameOf).filter((name) => name !== null)
+    this.messageNames = messageNames.length > 1 ? [...new Set(messageNames)] : messageNames
   }
 
   /** The value that the body gets. Throws the error that the body is to catch. */

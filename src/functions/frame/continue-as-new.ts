@@ -19,11 +19,11 @@ interface ContinueAsNewDeps extends FrameApi {
   whenBegun(next: () => void): void
 }
 
-interface FrameExit {
+interface LeavingFrame {
   readonly deps: ContinueAsNewDeps
   readonly definition: Definition
   outlast(next: () => void): void
-  drifted(unasked: RecordedEntry): void
+  drifted(unrequested: RecordedEntry): void
   send(exit: Exit): void
 }
 
@@ -33,9 +33,9 @@ export class ContinueAsNew {
   private hasBegun = false
   /** The end of a body that returned although its run is to begin anew: taken if the run cannot begin anew. */
   private otherwise: (() => void) | null = null
-  private readonly frameExit: FrameExit
+  private readonly frameExit: LeavingFrame
 
-  constructor(frameExit: FrameExit) {
+  constructor(frameExit: LeavingFrame) {
     this.frameExit = frameExit
   }
 
@@ -79,9 +79,9 @@ export class ContinueAsNew {
     deps.bodyEnded()
     deps.whenBegun(() =>
       frameExit.outlast(() => {
-        const unasked = deps.settler.leftBehind()
-        if (unasked === undefined) deps.leaveBy({ leave, stop: null })
-        else frameExit.drifted(unasked)
+        const unrequested = deps.settler.leftBehind()
+        if (unrequested === undefined) deps.leaveBy({ leave, stop: null })
+        else frameExit.drifted(unrequested)
       }),
     )
   }

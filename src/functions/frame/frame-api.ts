@@ -88,7 +88,7 @@ export interface FrameApi {
   /** An event happened: takes a turn once the microtasks that follow from it have run. */
   scheduleTurn(): void
 
-  /** Tells whether the code that came with that change is in effect in this run. */
+  /** Whether the code that came with that change is in effect in this run. */
   patched(id: string): boolean
   /** Lets the run begin anew; null for the same workflow. Settles only if that is not possible. */
   continueAs(target: Definition | null, input: unknown): Promise<never>

@@ -61,7 +61,7 @@ export abstract class FrameCalls extends JournalText {
   /** Calls that failed before the body asked for their outcome. */
   private failed: UnhandledFailure[] | null = null
   /** Steps that succeeded before the body asked for their results. Kept only in a test that watches bodies: it would grow. */
-  private unasked: StepCall[] | null = null
+  private unread: StepCall[] | null = null
   private undoList: Undoables | null = null
   private patchList: Patches | null = null
 
@@ -219,11 +219,11 @@ export abstract class FrameCalls extends JournalText {
   /** The body has returned: warns of its calls that were never awaited. */
   warnOfForgotten(): void {
     const offers = this.offers?.size ?? 0
-    if (this.settler.size === 0 && this.madeWaits === null && offers === 0 && this.unasked === null) return
+    if (this.settler.size === 0 && this.madeWaits === null && offers === 0 && this.unread === null) return
     // The losers of a Promise.race were awaited, too. A branch awaits its own calls, and may itself be forgotten.
     const isForgotten = ({ promise, name }: Call): boolean => !promise.isHeard || name.includes('/')
     const unheard = Array.from(this.settler.all()).filter(isForgotten)
-    for (const call of this.unasked ?? none) if (!call.promise.isHeard) unheard.push(call)
+    for (const call of this.unread ?? none) if (!call.promise.isHeard) unheard.push(call)
     const calls = foundCalls([...unheard, ...(this.madeWaits?.unawaited ?? none)])
     const forgotten = [...calls, ...(this.offers?.values() ?? none)].filter(({ name }) => !isEndName(name))
     for (const { failure } of this.madeWaits?.unawaited ?? none) {
@@ -238,7 +238,7 @@ export abstract class FrameCalls extends JournalText {
   }
 
   succeededUnheard(call: Call): void {
-    if (call.kind === 'step' && this.host.ports.bodies !== undefined) (this.unasked ??= []).push(call)
+    if (call.kind === 'step' && this.host.ports.bodies !== undefined) (this.unread ??= []).push(call)
   }
 
   failedUnheard(call: Call, error: unknown): void {

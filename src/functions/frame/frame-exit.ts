@@ -99,8 +99,8 @@ export class FrameExit {
       return this.succeed(value)
     }
     const end = (): void => {
-      const unasked = deps.settler.leftBehind()
-      if (unasked !== undefined) this.drifted(unasked)
+      const unrequested = deps.settler.leftBehind()
+      if (unrequested !== undefined) this.drifted(unrequested)
       else {
         deps.warnOfSwallowed()
         deps.leaveBy({ leave: () => this.succeed(value), stop: null })
@@ -246,11 +246,11 @@ export class FrameExit {
     this.leave(this.ending?.status === 'cancelled' ? 'cancelling' : 'pending', { at: null, afterMs: ms })
   }
 
-  drifted(unasked: RecordedEntry): void {
-    this.deps.leaveBy({ leave: () => this.pauseForDrift(unasked), stop: null })
+  drifted(unrequested: RecordedEntry): void {
+    this.deps.leaveBy({ leave: () => this.pauseForDrift(unrequested), stop: null })
   }
 
-  private pauseForDrift(unasked: RecordedEntry): void {
+  private pauseForDrift(unrequested: RecordedEntry): void {
     const { deps } = this
     const found = foundCalls(deps.settler.all())
     deps.leaving()
@@ -258,7 +258,7 @@ export class FrameExit {
     if (deps.history.next() !== undefined) deps.writer.discard()
     void deps.placesOf(found).then((places) => {
       if (deps.phase !== 'leaving') return
-      const meta = describeDrift(unasked, places)
+      const meta = describeDrift(unrequested, places)
       const { id, type } = deps.run
       const error = new HoldfastError('DRIFT', meta.message, { details: { ...meta } })
       deps.host.ports.logger.error(pausedLine(deps.run, 'drift', meta.message), { run: id, type, error })

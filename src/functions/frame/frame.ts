@@ -135,13 +135,13 @@ export class FunctionFrame extends FrameCalls implements Frame, FrameExitDeps, U
     this.frameExit.cancel(cancelReasonOf(this.controlRequest) ?? this.history.cancelling?.meta.reason ?? null)
   }
 
-  applyControl(asked: ControlRequest | null): void {
+  applyControl(next: ControlRequest | null): void {
     const before = this.controlRequest
     // A cancellation cannot be withdrawn, and a repeated request changes nothing.
-    if (before?.kind === 'cancel' || isSameControlRequest(asked, before)) return
-    this.controlRequest = asked
-    if (asked?.kind !== 'cancel') this.scheduleTurn()
-    else if (this.isLive || this.phase === 'draining' || this.phase === 'unwinding') this.frameExit.cancel(asked.reason)
+    if (before?.kind === 'cancel' || isSameControlRequest(next, before)) return
+    this.controlRequest = next
+    if (next?.kind !== 'cancel') this.scheduleTurn()
+    else if (this.isLive || this.phase === 'draining' || this.phase === 'unwinding') this.frameExit.cancel(next.reason)
   }
 
   fail(error: unknown): void {
@@ -166,10 +166,10 @@ export class FunctionFrame extends FrameCalls implements Frame, FrameExitDeps, U
   }
 
   get wakeNames(): readonly string[] | null {
-    return this.mailbox.asked(this.idleCalls.names)
+    return this.mailbox.namesToRead(this.idleCalls.names)
   }
 
-  mail(inbox: number | null): void {
+  messageArrived(inbox: number | null): void {
     if (inbox === null) this.mailbox.markStale()
     else this.writer.heard(inbox)
     if (this.isLive && this.idleCalls.wantsMessages) this.scheduleTurn()
@@ -296,8 +296,8 @@ export class FunctionFrame extends FrameCalls implements Frame, FrameExitDeps, U
     this.scheduleTurn()
   }
 
-  stuckAt(unasked: RecordedEntry): void {
-    if (this.phase === 'live') this.frameExit.drifted(unasked)
+  stuckAt(unrequested: RecordedEntry): void {
+    if (this.phase === 'live') this.frameExit.drifted(unrequested)
     else this.undoWork.hasCollectedAll()
   }
 

@@ -18,7 +18,7 @@ export const driftGraceMs = 5_000
 export const ownWorkMs = 5 * 60_000
 
 /**
- * Tells whether one of these calls of a body cannot have been made before that outcome was recorded: then its code is another
+ * Whether one of these calls of a body cannot have been made before that outcome was recorded: then its code is another
  * now, because it went on without asking for that.
  */
 export function hasChanged(entries: readonly Entry[], missing: Outcome, calls: Iterable<Call>): boolean {
@@ -56,12 +56,12 @@ const ownWork =
   'If the code is the same, it awaits something outside of its steps that took longer this time: do that inside a step.'
 
 export function describeDrift({ seq, kind, name }: RecordedEntry, found: readonly FoundCall[]): Drift {
-  const asked = found.map(({ kind, name, place }) => `${kind} ${quoted(name)}${place === null ? '' : `, at ${place}`}`)
+  const calls = found.map(({ kind, name, place }) => `${kind} ${quoted(name)}${place === null ? '' : `, at ${place}`}`)
   const message = [
     'The code changed under a live run: its journal has what the code does not ask for.',
     `- entry ${seq} of the journal: ${kind} ${quoted(name)}`,
-    ...(asked.length === 0 ? ['+ the code ends without it'] : asked.map((call) => `+ the code asks for: ${call}`)),
-    ...(asked.length === 0 ? [] : [ownWork]),
+    ...(calls.length === 0 ? ['+ the code ends without it'] : calls.map((call) => `+ the code asks for: ${call}`)),
+    ...(calls.length === 0 ? [] : [ownWork]),
     'Deploy the version that the run began with and resume it, or repair its journal with resume({ amend }).',
   ].join('\n')
   return { reason: 'drift', recorded: { seq, kind, name }, found, message }

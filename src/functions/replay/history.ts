@@ -77,7 +77,7 @@ export class History {
     if (recorded.failing === null && recorded.cancelling === null && sizeOf(recorded) === 0) this.recorded = null
   }
 
-  /** Tells whether the journal has the outcome of this call. */
+  /** Whether the journal has the outcome of this call. */
   has(kind: CallKind, name: string): boolean {
     return this.recorded?.settled[kind].has(name) ?? false
   }
@@ -132,7 +132,7 @@ export class History {
 
   /** Steps that may have happened and have an undo function, by name, unless their undo has ended. */
   get toUndo(): ReadonlyMap<string, ToUndo> {
-    return this.recorded?.toUndo ?? nobody
+    return this.recorded?.toUndo ?? nothingToUndo
   }
 
   /** The journal knows of steps that may have to be undone. */
@@ -188,6 +188,6 @@ function sizeOf(recorded: RecordedJournal): number {
 }
 
 const nothing: readonly never[] = []
-const nobody: ReadonlyMap<string, ToUndo> = new Map()
+const nothingToUndo: ReadonlyMap<string, ToUndo> = new Map()
 const nobodyElse: ReadonlySet<string> = new Set()
 const nothingBegun: ReadonlyMap<string, EntryOf<'begun'>> = new Map()

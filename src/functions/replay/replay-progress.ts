@@ -22,7 +22,7 @@ interface ReplayDeps {
   readonly isLive: boolean
   readonly run: Run
   /** The journal has this, and the body does not ask for it. */
-  stuckAt(unasked: Outcome): void
+  stuckAt(unrequested: Outcome): void
 }
 
 export class ReplayProgress {
@@ -47,24 +47,24 @@ export class ReplayProgress {
   wait(): void {
     if (!this.isSilent || this.cancel !== null) return
     const { deps } = this
-    const giveUp = (unasked: Outcome): void => deps.stuckAt(unasked)
+    const reportStuck = (unrequested: Outcome): void => deps.stuckAt(unrequested)
     this.after(silenceMs, (first) => {
       warnOfSilence(deps.host, deps.run, first)
       // Only a promise of its own can move it on, and that may never settle.
       if (deps.settler.size === 0) return
-      this.after(driftGraceMs - silenceMs, (unasked) => {
-        if (hasChanged(deps.claim?.entries ?? [], unasked, deps.settler.all())) giveUp(unasked)
-        else this.after(ownWorkMs - driftGraceMs, giveUp)
+      this.after(driftGraceMs - silenceMs, (unrequested) => {
+        if (hasChanged(deps.claim?.entries ?? [], unrequested, deps.settler.all())) reportStuck(unrequested)
+        else this.after(ownWorkMs - driftGraceMs, reportStuck)
       })
     })
   }
 
   /** The body has been silent for so long. */
-  private after(ms: number, next: (unasked: Outcome) => void): void {
+  private after(ms: number, next: (unrequested: Outcome) => void): void {
     this.cancel = this.deps.host.ports.clock.after(ms, () => {
       this.cancel = null
-      const unasked = this.isSilent ? this.deps.settler.unasked() : undefined
-      if (unasked !== undefined) next(unasked)
+      const unrequested = this.isSilent ? this.deps.settler.unrequested() : undefined
+      if (unrequested !== undefined) next(unrequested)
     })
   }
 

@@ -125,8 +125,8 @@ export class Settler {
     const { history } = this.deps
     const next = history.next()
     if (history.optional.length === 0) return next
-    const asked = history.optional.find((outcome) => this.callOf(outcome) !== undefined)
-    return asked !== undefined && (next === undefined || asked.seq < next.seq) ? asked : next
+    const requested = history.optional.find((outcome) => this.callOf(outcome) !== undefined)
+    return requested !== undefined && (next === undefined || requested.seq < next.seq) ? requested : next
   }
 
   private callOf({ kind, name }: Outcome): Call | undefined {
@@ -134,13 +134,13 @@ export class Settler {
   }
 
   /** The first recorded outcome that the body has not asked for. */
-  unasked(): Outcome | undefined {
+  unrequested(): Outcome | undefined {
     return this.deps.history.firstWithout((kind, name) => this.isMade(kind, name))
   }
 
   /** An entry that a body which is over did not ask for: an outcome, or a step that may have been begun. */
   leftBehind(): RecordedEntry | undefined {
-    return this.unasked() ?? this.deps.history.firstBegunWithout((kind, name) => this.isMade(kind, name))
+    return this.unrequested() ?? this.deps.history.firstBegunWithout((kind, name) => this.isMade(kind, name))
   }
 
   private isMade(kind: CallKind, name: string): boolean {

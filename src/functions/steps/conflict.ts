@@ -20,13 +20,13 @@ const states: ReadonlySet<unknown> = new Set(['40001', '40P01'])
 /** Another transaction had locked a row for longer than the statement was to wait. */
 const locked = '55P03'
 
-/** Tells whether a transaction was refused because of other transactions, and not because of its function. */
+/** Whether a transaction was refused because of other transactions, and not because of its function. */
 export function isConflict(error: unknown, isSerializable: boolean): boolean {
   return isMetByUs(error) || (isSerializable && isRefused(error))
 }
 
 /**
- * Tells whether a statement of the engine met a conflict: those of the function's own statements are errors of its library.
+ * Whether a statement of the engine met a conflict: those of the function's own statements are errors of its library.
  */
 function isMetByUs(error: unknown): boolean {
   if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) return false
@@ -34,7 +34,7 @@ function isMetByUs(error: unknown): boolean {
   return state === locked || states.has(state)
 }
 
-/** Tells whether the database reported a conflict, also if a library has wrapped its error. */
+/** Whether the database reported a conflict, also if a library has wrapped its error. */
 function isRefused(error: unknown): boolean {
   let one: unknown = error
   for (let depth = 0; depth < 5 && typeof one === 'object' && one !== null; depth += 1) {

@@ -45,7 +45,7 @@ export class Resources {
   hasFailed = false
   private readonly deps: ResourcesDeps
   private held: Held[] = none
-  private asked: (() => Promise<void>)[] = none
+  private queue: (() => Promise<void>)[] = none
   private working = false
 
   constructor(deps: ResourcesDeps) {
@@ -54,7 +54,7 @@ export class Resources {
 
   /** A resource is being acquired or released, or is about to be. */
   get isBusy(): boolean {
-    return this.working || this.asked.length > 0
+    return this.working || this.queue.length > 0
   }
 
   get areHeld(): boolean {
@@ -64,7 +64,7 @@ export class Resources {
   /** Begins the next acquisition or release. False if there is none. */
   proceed(): boolean {
     if (this.working) return true
-    const next = this.asked.shift()
+    const next = this.queue.shift()
     if (next === undefined) return false
     this.working = true
     void next().then(() => {
@@ -163,8 +163,8 @@ export class Resources {
           reject(error)
         }
       }
-      if (this.asked.length === 0) this.asked = [next]
-      else this.asked.push(next)
+      if (this.queue.length === 0) this.queue = [next]
+      else this.queue.push(next)
       this.deps.scheduleTurn()
     })
   }

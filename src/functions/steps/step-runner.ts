@@ -20,7 +20,7 @@ import { TransactionStep } from './transaction-step.ts'
 type AttemptFailed = Extract<Entry, { kind: 'attempt-failed' }>
 
 /** Stands for an empty list until its first member: most runs hold nothing back. */
-const nobody: StepCall[] = []
+const noCalls: StepCall[] = []
 
 interface StepRunnerDeps extends FrameApi {
   readonly settler: Settler
@@ -35,7 +35,7 @@ export class StepRunner implements AttemptListener<StepCall> {
   /** Attempts that are running, or about to. */
   private attempts = 0
   /** Steps without an outcome that could not begin when the body asked for them. */
-  private heldBack = nobody
+  private heldBack = noCalls
   /** The index of the first held-back step: those before it have begun. */
   private front = 0
   /** Steps with a `begun` entry of this frame that have not begun yet. */
@@ -64,7 +64,7 @@ export class StepRunner implements AttemptListener<StepCall> {
     const end = calls.length
     while (this.front < end && !this.isFull) this.admit(calls[this.front++] as StepCall)
     if (2 * this.front < calls.length) return
-    this.heldBack = this.front === calls.length ? nobody : calls.slice(this.front)
+    this.heldBack = this.front === calls.length ? noCalls : calls.slice(this.front)
     this.front = 0
   }
 

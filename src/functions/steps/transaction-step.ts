@@ -70,7 +70,7 @@ export class TransactionStep {
     })
     const { placed, answer, isRefused } = progress
     if (done.outcome === 'committed') return this.landed(call, attempt, placed, answer)
-    if (done.outcome === 'in-doubt' || isRefused) return this.frame.writer.lose(done.error)
+    if (done.outcome === 'unknown' || isRefused) return this.frame.writer.lose(done.error)
     if (placed !== null && call.undo !== undefined) this.frame.undoables.drop(call)
     if (placed === null) this.letGo(attempt)
     if (attempt.close()) this.steps.failed(call, attempt, done.error, placed?.seq ?? null)

@@ -116,7 +116,7 @@ export class UndoRunner implements AttemptListener<Undoable> {
     const { deps } = this
     const { name, policy } = current.call
     const next = afterFailure(policy, attempt.attempt, error, deps.host.ports.random)
-    if (!next.retry) return this.giveUp(current, error, attempt)
+    if (!next.retry) return this.recordFailure(current, error, attempt)
     const { delayMs } = next
     const meta = { attempt: attempt.attempt, ms: attempt.ms, delayMs }
     deps.writer.append({
@@ -136,7 +136,7 @@ export class UndoRunner implements AttemptListener<Undoable> {
     else deps.scheduleTurn()
   }
 
-  private giveUp(current: Undoable, error: unknown, attempt: Attempt): void {
+  private recordFailure(current: Undoable, error: unknown, attempt: Attempt): void {
     const { deps } = this
     const { name } = current.call
     if (deps.phase !== 'unwinding') return

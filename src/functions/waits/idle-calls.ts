@@ -7,10 +7,10 @@ import { dueOf, earliestDue, type RecordedCondition } from '../../core/model/wai
 import type { Call, StepCall, WaitCall } from '../frame/body-call.ts'
 
 /** Shared by all runs that never wait, which are many. */
-const nobody = new Set<Call>()
+const noCalls = new Set<Call>()
 
 export class IdleCalls {
-  private calls: Set<Call> = nobody
+  private calls: Set<Call> = noCalls
   private earliest: number | null = null
   private stale = false
   private made = 0
@@ -24,7 +24,7 @@ export class IdleCalls {
   }
 
   add(call: Call): void {
-    if (this.calls === nobody) this.calls = new Set()
+    if (this.calls === noCalls) this.calls = new Set()
     this.calls.add(call)
     this.stale = true
     if (call.kind === 'wait') this.index(call)
@@ -33,7 +33,7 @@ export class IdleCalls {
   private index(call: WaitCall): void {
     this.made += 1
     call.order = this.made
-    for (const name of call.mail) {
+    for (const name of call.messageNames) {
       this.wanting ??= new Map()
       const others = this.wanting.get(name)
       if (others === undefined) this.wanting.set(name, new Set([call]))
@@ -49,7 +49,7 @@ export class IdleCalls {
     this.stale = true
     if (call.kind !== 'wait') return
     this.starts?.delete(call)
-    for (const name of call.mail) {
+    for (const name of call.messageNames) {
       const others = this.wanting?.get(name)
       others?.delete(call)
       if (others?.size === 0) this.wanting?.delete(name)
@@ -72,7 +72,7 @@ export class IdleCalls {
   }
 
   /** An open wait wants messages of that name. */
-  isWanted(name: string): boolean {
+  isAwaited(name: string): boolean {
     return this.wanting?.has(name) === true
   }
 

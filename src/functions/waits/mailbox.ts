@@ -34,7 +34,7 @@ interface Reading {
 /** More names than this are not asked for one by one, unless there is no other way. */
 const mostNames = 100
 
-const nobody: ReadonlySet<string> = new Set()
+const noNames: ReadonlySet<string> = new Set()
 
 export class Mailbox {
   /** A reading is under way: nothing can be decided meanwhile. */
@@ -52,14 +52,14 @@ export class Mailbox {
 
   constructor(deps: MailboxDeps, inbox: number, messages: readonly Message[] | null) {
     this.deps = deps
-    if (messages !== null) this.learnAll(messages, inbox, nobody)
+    if (messages !== null) this.learnAll(messages, inbox, noNames)
     else this.counted = inbox === 0 ? 0 : null
   }
 
   /** A frame that was parked goes on: these are the messages that it wanted, null if they were not read. */
-  resume(inbox: number, wanted: readonly string[] | null, messages: readonly Message[] | null): void {
+  resume(inbox: number, names: readonly string[] | null, messages: readonly Message[] | null): void {
     this.isStale = false
-    if (messages !== null) this.learn(messages, wanted, inbox, nobody)
+    if (messages !== null) this.learn(messages, names, inbox, noNames)
   }
 
   /** More messages may have arrived. */
@@ -67,8 +67,8 @@ export class Mailbox {
     this.isStale = true
   }
 
-  /** How those names are asked for. */
-  asked(names: readonly string[]): readonly string[] | null {
+  /** The names to read by; null to read the whole mailbox. */
+  namesToRead(names: readonly string[]): readonly string[] | null {
     return names.length > mostNames && this.reading?.cut !== null ? null : names
   }
 
@@ -95,7 +95,7 @@ export class Mailbox {
     if (this.isReading) return
     this.isReading = true
     this.isStale = false
-    void this.fetch(this.asked(names))
+    void this.fetch(this.namesToRead(names))
   }
 
   private async fetch(names: readonly string[] | null): Promise<void> {
@@ -156,7 +156,7 @@ export class Mailbox {
     }
     const isAll = messages.length < messagesAtOnce && !isCut
     this.counted = isAll ? last : null
-    if (messages.length > 0 || !isAll) this.reading = { inbox: last, names: null, cut: isAll ? nobody : null }
+    if (messages.length > 0 || !isAll) this.reading = { inbox: last, names: null, cut: isAll ? noNames : null }
     this.deps.writer.heard(last)
   }
 
@@ -195,7 +195,7 @@ export class Mailbox {
 
   /** The names that have messages. */
   get names(): Iterable<string> {
-    return this.byName?.keys() ?? nobody
+    return this.byName?.keys() ?? noNames
   }
 
   /** The known messages of these names. */

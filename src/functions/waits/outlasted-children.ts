@@ -25,13 +25,13 @@ interface OutlastedChildrenDeps extends FrameApi {
  */
 const [shortestMs, part] = [1_000, 8]
 
-const nobody: Set<string> = new Set()
+const noIds: Set<string> = new Set()
 
 export class OutlastedChildren {
   private readonly deps: OutlastedChildrenDeps
-  private ids: Set<string> = nobody
+  private ids: Set<string> = noIds
   /** Those whose ends the run waits for at its own. */
-  private asked: Set<string> | null = null
+  private requested: Set<string> | null = null
   /** Called when no child is left. */
   private next: (() => void) | null = null
 
@@ -41,7 +41,7 @@ export class OutlastedChildren {
   }
 
   add(runId: string): void {
-    if (this.ids === nobody) this.ids = new Set()
+    if (this.ids === noIds) this.ids = new Set()
     this.ids.add(runId)
   }
 
@@ -55,7 +55,7 @@ export class OutlastedChildren {
   }
 
   ended(runId: string): void {
-    if (this.ids !== nobody) this.ids.delete(runId)
+    if (this.ids !== noIds) this.ids.delete(runId)
   }
 
   /** The body is over. True if there are children to wait for: then `next` is called when none is left. */
@@ -63,19 +63,19 @@ export class OutlastedChildren {
     if (this.ids.size === 0 && this.next === null) return false
     const isWaiting = this.next !== null
     this.next = next
-    const asked: Promise<unknown>[] = []
-    for (const id of this.ids) if (this.asked?.has(id) !== true) asked.push(this.spec(id))
-    if (asked.length === 0 && !isWaiting) {
+    const requests: Promise<unknown>[] = []
+    for (const id of this.ids) if (this.requested?.has(id) !== true) requests.push(this.spec(id))
+    if (requests.length === 0 && !isWaiting) {
       this.next = null
       return false
     }
-    if (!isWaiting) void Promise.all(asked).then(() => this.goOn())
+    if (!isWaiting) void Promise.all(requests).then(() => this.goOn())
     return true
   }
 
   private spec(id: string): Promise<unknown> {
-    this.asked ??= new Set()
-    this.asked.add(id)
+    this.requested ??= new Set()
+    this.requested.add(id)
     const { read: _, ...waitCase } = runCase(id)
     return registerWait(this.deps, { name: endNameOf(id), cases: [{ ...waitCase, read: () => null }], place: null })
   }

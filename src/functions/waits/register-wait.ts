@@ -74,7 +74,7 @@ function watchAgain({ history, isWriting, writer }: FrameApi, { name, conditions
   if (watches.length > 0) writer.append({ kind: 'waiting', name, meta: { conditions }, data: null }, { watches })
 }
 
-/** Tells whether the code still waits on the recorded conditions. A duration may have changed: the recorded one counts. */
+/** Whether the code still waits on the recorded conditions. A duration may have changed: the recorded one counts. */
 function isSame(conditions: readonly RecordedCondition[], cases: readonly WaitCase[]): boolean {
   return (
     conditions.length === cases.length && conditions.every((condition, at) => fits(condition, cases[at] as WaitCase))

@@ -95,7 +95,7 @@ export class Wait<Value> implements PromiseLike<Value> {
   }
 }
 
-/** Tells whether a wait begins before it is awaited. */
+/** Whether a wait begins before it is awaited. */
 function beginsWhenMade({ spec: { kind } }: WaitCase): boolean {
   return kind === 'child' || kind === 'delay'
 }

@@ -53,7 +53,7 @@ interface Decided extends Candidate {
 }
 
 /**
- * Tells whether nothing can be decided yet, because messages that the open waits want have to be read first. Begins to read
+ * Whether nothing can be decided yet, because messages that the open waits want have to be read first. Begins to read
  * them.
  */
 export function mustLook({ idleCalls, mailbox }: Pick<WakeDeps, 'idleCalls' | 'mailbox'>): boolean {
@@ -72,7 +72,7 @@ export function wakeDue(deps: WakeDeps): void {
   if (!idleCalls.isStarting && !mailbox.hasSome && (next === null || next > now)) return
   const due = idleCalls.takeSteps(now)
   const judge = (call: WaitCall): Winner | null =>
-    winnerOf(call.conditions, { now, registeredAt: call.registeredAt, messages: mailbox.under(call.mail) })
+    winnerOf(call.conditions, { now, registeredAt: call.registeredAt, messages: mailbox.under(call.messageNames) })
   const judged = (call: WaitCall): Candidate => ({ call, winner: judge(call) })
   let open = inOrder(idleCalls.candidates(now, mailbox.names).map(judged))
   for (let at = 0; at < open.length; at += 1) {
@@ -84,7 +84,7 @@ export function wakeDue(deps: WakeDeps): void {
     idleCalls.delete(call)
     if (winner.message !== null) mailbox.take(winner.message)
     wake(deps, call, { winner, brought, now })
-    if (winner.message === null || !idleCalls.isWanted(winner.message.name)) continue
+    if (winner.message === null || !idleCalls.isAwaited(winner.message.name)) continue
     // The message that another wait would have won with is gone: that wait may come true later now, or not at all.
     open = inOrder(open.slice(at + 1).map((one) => judged(one.call)))
     at = -1

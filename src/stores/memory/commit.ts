@@ -32,8 +32,8 @@ export class MemoryWork extends MemoryStartWork implements StartingWork, Control
     return this.row(runId).entries.some(({ transition }) => transition === id)
   }
 
-  hasMail({ runId }: Transition, after: number, names: readonly string[]): boolean {
-    return this.row(runId).hasMail(after, names)
+  hasMessageAfter({ runId }: Transition, after: number, names: readonly string[]): boolean {
+    return this.row(runId).hasMessageAfter(after, names)
   }
 
   advance({ id }: Run, transition: Transition): Run {

@@ -34,8 +34,8 @@ export class MemoryStartWork extends MemoryUnitOfWork implements StartWork {
     tables.keys.take(row)
     tables.bounds.note(row)
     if (run.due !== null) tables.schedule(row, run.due, now)
-    if (given.mail === undefined) return run
-    for (const draft of given.mail) this.put(draft)
+    if (given.messages === undefined) return run
+    for (const draft of given.messages) this.put(draft)
     return row.view()
   }
 }

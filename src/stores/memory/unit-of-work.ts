@@ -136,7 +136,7 @@ export class MemoryUnitOfWork implements ChangeWork, DeliveryWork {
     row.mailbox.set(id, { message, outcome, takenBy: null, fate: null })
     // A run that is due already keeps its place: one that is written to often must not be claimed last.
     if (outcome === 'delivered' && row.deletedAt === null) tables.schedule(row, Math.min(row.due ?? now, now), now)
-    else if (row.session !== null) tables.hints.give({ kind: 'mail', runId })
+    else if (row.session !== null) tables.hints.give({ kind: 'message', runId })
     return outcome
   }
 

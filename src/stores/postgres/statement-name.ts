@@ -5,7 +5,7 @@ export type StatementName =
   | 'start.session'
   | 'start.insert'
   | 'start.append'
-  | 'start.mail'
+  | 'start.messages'
   | 'start.feed'
   | 'start.look'
   | 'start.commit'

@@ -107,7 +107,7 @@ export interface HintChannel {
   readonly hears: boolean
   /** Receives hints, of this process and of others. */
   listen(onHint: (hint: Hint) => void): Promise<() => void>
-  /** Tells others inside a transaction of a user. */
+  /** Notifies other processes inside a transaction of a user. */
   readonly notifyInTransaction: NotifyInTransaction
   /** Calls `notice` with the same hints, at once, also while no listener is registered. */
   attend(notice: (hints: readonly DetailedHint[]) => void): void
@@ -300,7 +300,7 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
   }
 
   async transact<Result>(
-    work: (handle: unknown, within: TransactionStore) => Promise<Result>,
+    work: (handle: unknown, transactionStore: TransactionStore) => Promise<Result>,
     options?: TransactOptions,
   ): Promise<Result> {
     const { notifyInTransaction } = this.parts.hints
@@ -343,8 +343,8 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
     for (let turn = 0; turn < shards; turn += 1) {
       const limit = request.limit - runs.length
       const shard = (first + turn) % shards
-      const asked = this.claimQueries.claim(this.db, shard, { ...request, limit })
-      const claimed = await asked.catch((error: unknown) => {
+      const claiming = this.claimQueries.claim(this.db, shard, { ...request, limit })
+      const claimed = await claiming.catch((error: unknown) => {
         if (runs.length === 0) throw error
         return null
       })
@@ -369,10 +369,10 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
   }
 
   private async read<Answer>(
-    asked: readonly unknown[],
+    requested: readonly unknown[],
     work: (x: Execution) => Promise<readonly Answer[]>,
   ): Promise<readonly Answer[]> {
     this.db.assertOpen()
-    return asked.length === 0 ? [] : this.db.alone(work)
+    return requested.length === 0 ? [] : this.db.alone(work)
   }
 }

@@ -310,7 +310,7 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
   }
 
   transact<Result>(
-    work: (handle: unknown, within: TransactionStore) => Promise<Result>,
+    work: (handle: unknown, transactionStore: TransactionStore) => Promise<Result>,
     options?: TransactOptions,
   ): Promise<Result> {
     return this.users.transact(work, options)
@@ -376,7 +376,7 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
     return this.writes.enter(perform, { until })
   }
 
-  /** Tells listeners once the present call has its answer, so that nothing that they do or throw gets into it. */
+  /** Notifies listeners once the present call has its answer, so that nothing that they do or throw gets into it. */
   private hint(hints: readonly Hint[]): void {
     if (hints.length === 0) return
     if (this.undelivered.length === 0) void Promise.resolve().then(this.notifyListeners)

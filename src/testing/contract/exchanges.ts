@@ -32,7 +32,7 @@ export async function parkWatching(bench: ContractBench, watches: readonly WaitT
 }
 
 /** The names and payloads of the messages in a mailbox. */
-export async function mail({ mailbox }: ContractBench, runId: string): Promise<readonly (readonly unknown[])[]> {
+export async function messages({ mailbox }: ContractBench, runId: string): Promise<readonly (readonly unknown[])[]> {
   return (await mailbox(runId)).map(({ kind, name, data }) => [kind, name, JSON.parse(data) as unknown])
 }
 

@@ -33,7 +33,7 @@ export interface StepAttempt extends Performance {
 export type Choose = (done: readonly StepAttempt[]) => number
 
 /** Calls the function of a step as such a function is called in a test. */
-export type Within = <Result>(work: () => Result) => Result
+export type Wrap = <Result>(work: () => Result) => Result
 
 /** A process, as far as attempts know it. */
 export interface Doer {
@@ -61,7 +61,7 @@ export class Attempts {
   private readonly clock: Clock
   private readonly patienceMs: number
   private readonly choose: Choose | null
-  private readonly within: Within
+  private readonly wrap: Wrap
   private readonly notes: StepAttempt[] = []
   /** The attempts that are not over. */
   private readonly open = new Set<Live>()
@@ -70,11 +70,11 @@ export class Attempts {
   private readonly onChange = new Set<() => void>()
 
   /** With `choose`, no result reaches the engine before it is chosen. */
-  constructor(clock: Clock, patience: Duration, choose: Choose | null, within: Within = (work) => work()) {
+  constructor(clock: Clock, patience: Duration, choose: Choose | null, wrap: Wrap = (work) => work()) {
     this.clock = clock
     this.patienceMs = toMs(patience, 'createTest({ patience })', patienceBounds)
     this.choose = choose
-    this.within = within
+    this.wrap = wrap
   }
 
   /** The test has scripted a step that did not run, while one of a similar name did. */
@@ -161,7 +161,7 @@ export class Attempts {
     const script = this.scripts.take(attempt)
     const begun =
       script.failsBefore === null
-        ? this.within(() => begin(work, watched(tools, note)))
+        ? this.wrap(() => begin(work, watched(tools, note)))
         : Promise.reject(script.failsBefore.error)
     return this.follow(live, begun, script)
   }

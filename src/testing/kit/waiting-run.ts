@@ -55,7 +55,7 @@ export async function unended(store: StoreAdmin): Promise<readonly Run[]> {
   }
 }
 
-/** Tells whether only an outside call can move the run. */
+/** Whether only an outside call can move the run. */
 export function isUpToOthers({ status, due, timeoutAt }: Run): boolean {
   return status === 'paused' || (status === 'waiting' && due === null && timeoutAt === null)
 }

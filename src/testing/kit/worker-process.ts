@@ -199,13 +199,13 @@ export class WorkerProcess implements Doer {
 
   private transact<Result>(
     store: Store & StoreTransactions,
-    work: (handle: unknown, within: TransactionStore) => Promise<Result>,
+    work: (handle: unknown, transactionStore: TransactionStore) => Promise<Result>,
     options: TransactOptions | undefined,
   ): Promise<Result> {
     return this.mortal((guarded) =>
-      store.transact((handle, within) => {
+      store.transact((handle, transactionStore) => {
         const transitions: Transition[] = []
-        return guarded(transitions, work(handle, noting(within, transitions)))
+        return guarded(transitions, work(handle, noting(transactionStore, transitions)))
       }, options),
     )
   }
@@ -250,18 +250,18 @@ export class WorkerProcess implements Doer {
 type Guarded = <Result>(transitions: readonly Transition[], work: Promise<Result>) => Promise<Result>
 
 /** The same, which also records the transition to be committed. */
-function noting(within: TransactionStore, transitions: Transition[]): TransactionStore {
+function noting(transactionStore: TransactionStore, transitions: Transition[]): TransactionStore {
   return {
-    start: (runs) => within.start(runs),
+    start: (runs) => transactionStore.start(runs),
     commit: (batch) => {
       transitions.push(...batch)
-      return within.commit(batch)
+      return transactionStore.commit(batch)
     },
-    deliver: (messages) => within.deliver(messages),
-    control: (requests) => within.control(requests),
-    load: (requests, mostBytes) => within.load(requests, mostBytes),
-    mark: async () => within.mark?.(),
-    assertMarked: async (isolation) => within.assertMarked?.(isolation),
+    deliver: (messages) => transactionStore.deliver(messages),
+    control: (requests) => transactionStore.control(requests),
+    load: (requests, mostBytes) => transactionStore.load(requests, mostBytes),
+    mark: async () => transactionStore.mark?.(),
+    assertMarked: async (isolation) => transactionStore.assertMarked?.(isolation),
   }
 }
 

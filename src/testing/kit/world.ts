@@ -168,9 +168,9 @@ export class World {
         await this.rested()
         return this.waiting()
       }
-      let asked = 0
+      let checks = 0
       // The condition is checked before the next timer fires, and again after that.
-      const hasFired = (): boolean => (asked += 1) > 1
+      const hasFired = (): boolean => (checks += 1) > 1
       await this.clock.runUntil(hasFired, until - this.clock.now())
     }
   }

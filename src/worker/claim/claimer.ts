@@ -26,7 +26,7 @@ import { createBackoff } from '../../core/runtime/backoff.ts'
 import { randomFraction, type Cancel } from '../../core/runtime/ports.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { Run } from '../../core/model/run.ts'
-import type { ClaimSelector } from '../../store.ts'
+import type { ClaimSelector, HeldClaim } from '../../store.ts'
 import { Prefetch, type Batch } from './prefetch.ts'
 import { Contention } from './contention.ts'
 import type { KnownKeys } from './known-keys.ts'
@@ -62,6 +62,8 @@ export class Claimer {
   /** The deadline of a claim would pass while its run waits for a slot. */
   private readonly mayPrefetch: boolean
   private isFilling = false
+  /** Runs that were controlled while a claim was on its way: it may have leased them before that. */
+  private readonly controlledMeanwhile = new Set<string>()
   private pollMs: number
   private paused = false
   private state: 'idle' | 'woken' | 'claiming' | 'stopped' = 'idle'
@@ -116,9 +118,25 @@ export class Claimer {
     return this.state === 'idle' && !this.paused && !this.backlogged && !this.starved && this.prefetch.size === 0
   }
 
-  /** Tells whether that run was claimed and waits for a slot. */
+  /** Whether that run was claimed and waits for a slot. */
   holds(runId: string): boolean {
     return this.prefetch.has(runId)
+  }
+
+  /** The claims of runs that wait for a slot. */
+  claims(): readonly HeldClaim[] {
+    return this.prefetch.claims()
+  }
+
+  /** A run has ended, or its claim is lost: it does not begin here. Returns whether it waited for a slot. */
+  drop(runId: string, token: number | null = null): boolean {
+    return this.prefetch.drop(runId, (run) => token === null || run.token === token)
+  }
+
+  /** An operator has controlled a run: it does not begin here, not even if the answer of a claim brings it along. */
+  controlRequested(runId: string): void {
+    if (this.state === 'claiming') this.controlledMeanwhile.add(runId)
+    this.prefetch.drop(runId, isUnaware)
   }
 
   /** A slot was freed. */
@@ -180,7 +198,7 @@ export class Claimer {
       const { runs: claimed, fresh = [], more, nextDue, now } = await engine.store.claim(request)
       engine.clock.observe(now)
       this.rotation.served(claimed)
-      const runs = keys === undefined ? this.readable(claimed) : claimed
+      const runs = this.uncontrolled(keys === undefined ? this.readable(claimed) : claimed)
       begun = Math.min(runs.length, reserved)
       if (runs.length > 0) this.pollMs = this.firstPollMs
       this.backlogged = more && runs.length > 0
@@ -202,6 +220,7 @@ export class Claimer {
       this.backOff ??= createBackoff(engine.ports)
       await this.backOff()
     }
+    this.controlledMeanwhile.clear()
     slots.give(reserved - begun)
     this.rest(restMs)
   }
@@ -233,6 +252,18 @@ export class Claimer {
     return readable
   }
 
+  /** The runs that may begin. The others are given back, as their control requests say. */
+  private uncontrolled(claimed: readonly Run[]): readonly Run[] {
+    if (this.controlledMeanwhile.size === 0) return claimed
+    const [mayBegin, controlled]: [Run[], Run[]] = [[], []]
+    for (const run of claimed) {
+      const isControlled = this.controlledMeanwhile.has(run.id) && isUnaware(run)
+      ;(isControlled ? controlled : mayBegin).push(run)
+    }
+    for (const run of controlled) this.performer.decline(run)
+    return mayBegin
+  }
+
   /** Asks again in so many milliseconds, or at the next poll if that is sooner. */
   private rest(ms: number | null): void {
     if ((this.state as string) === 'stopped') {
@@ -260,4 +291,9 @@ export class Claimer {
   private get firstPollMs(): number {
     return this.engine.store.capabilities.notifies ? this.longestPollMs : Math.min(shortestPollMs, this.longestPollMs)
   }
+}
+
+/** Its claim came before the control request: one that is being cancelled is claimed because of that request. */
+function isUnaware({ status }: Run): boolean {
+  return status !== 'cancelling'
 }

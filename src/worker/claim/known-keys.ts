@@ -26,7 +26,7 @@ export class KnownKeys {
     this.named = this.keys === null || this.keys.length === 0 ? undefined : this.keys
   }
 
-  /** Tells whether this worker may begin a run. From the first one on that it may not, its claims name its keys. */
+  /** Whether this worker may begin a run. From the first one on that it may not, its claims name its keys. */
   admits(run: Run): boolean {
     if (this.keys === null || isReadable(run, { keys: this.keys })) return true
     this.named = this.keys

@@ -79,7 +79,7 @@ export interface IsolationOptions {
   readonly leaseMs: number
 }
 
-export class Isolation {
+export class IsolatedRuns {
   private readonly engine: Engine
   private readonly slots: Slots
   private readonly performer: Pick<Performer, 'beginIsolated' | 'gaveBack' | 'giveBack' | 'leave'>
@@ -106,7 +106,7 @@ export class Isolation {
   private cancelDue: Cancel = () => undefined
   /** Of what bounds the present state; while it is open, of the patience. */
   private cancelBound: Cancel | null = null
-  private asked: Promise<void> = Promise.resolve()
+  private pendingClaim: Promise<void> = Promise.resolve()
   private stopped = false
 
   constructor(
@@ -175,7 +175,7 @@ export class Isolation {
     this.stopped = true
     this.cancelDue()
     this.bound(null)
-    await this.asked
+    await this.pendingClaim
   }
 
   private get now(): number {
@@ -211,7 +211,7 @@ export class Isolation {
    */
   private drain(): void {
     this.bound(null)
-    this.asked = this.claim(0).then(
+    this.pendingClaim = this.claim(0).then(
       ({ more }) => {
         if (!more || this.stopped || this.state !== 'open') return
         this.close()
@@ -241,7 +241,7 @@ export class Isolation {
     this.drainMs = this.firstDrainMs
     this.bound(null)
     this.slots.take(1)
-    this.asked = this.claim(1).then(
+    this.pendingClaim = this.claim(1).then(
       ({ runs: [run] }) => (run === undefined ? this.leave() : this.begin(run)),
       (error: unknown) => {
         this.engine.ports.logger.warn('The store did not hand out a suspect run; asking again later.', { error })

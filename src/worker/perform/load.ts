@@ -1,11 +1,11 @@
-// Reads what claimed runs need to go on: the journals of those that are not known here, and the mail of those that are. All that
+// Reads what claimed runs need to go on: the journals of those that are not known here, and the messages of those that are. All that
 // were claimed together are read together, so many bytes at a time.
 
 import type { Claim, Frame } from '../../core/definition/definition.ts'
 import type { Entry } from '../../core/model/entry.ts'
 import { bug, HoldfastError } from '../../core/errors/error.ts'
 import type { Lease, Run } from '../../core/model/run.ts'
-import { bytesAtOnce, mailRequest } from '../../engine/batch/message-reader.ts'
+import { bytesAtOnce, messagesRequest } from '../../engine/batch/message-reader.ts'
 import { noMessages } from '../../engine/batch/mailer.ts'
 import type { Loaded, LoadRequest, Store } from '../../store.ts'
 
@@ -28,7 +28,7 @@ export interface Unread {
 export interface Reader {
   /** The whole journal is there. */
   open(claim: Claim): void
-  /** The mail is there that the frame wants; null if it must ask for it by itself. */
+  /** The messages that the frame waits for; null if it must read them itself. */
   resume(run: Run, frame: Frame, messages: Claim['messages']): void
   /** Nothing could be read. */
   unreadable(run: Run, error: unknown): void
@@ -36,14 +36,14 @@ export interface Reader {
   incomplete(run: Run, error: HoldfastError): void
 }
 
-export function unreadMail(run: Run, frame: Frame): Unread {
-  return { run, frame, entries: [], messages: null, request: mailRequest(run.id, frame.wakeNames) }
+export function unreadMessages(run: Run, frame: Frame): Unread {
+  return { run, frame, entries: [], messages: null, request: messagesRequest(run.id, frame.wakeNames) }
 }
 
 /** Its journal from the base on and, if a message was ever sent to it, the first page of its mailbox. */
 export function unreadJournal(run: Run): Unread {
   const { id, base, inbox } = run
-  const request = { runId: id, after: base - 1, limit: entriesAtOnce, ...(inbox === 0 ? { mail: noMessages } : {}) }
+  const request = { runId: id, after: base - 1, limit: entriesAtOnce, ...(inbox === 0 ? { messages: noMessages } : {}) }
   return { run, frame: null, entries: [], messages: null, request }
 }
 
@@ -79,14 +79,14 @@ export async function loadAll(store: Pick<Store, 'load'>, unread: readonly Unrea
 function learn(one: Unread, page: Loaded, isFirst: boolean, reader: Reader): Unread | null {
   const { run, frame, request } = one
   // A mailbox that was cut may have more messages, so the frame reads them by name when a wait asks for them.
-  const mail = page.cut === true ? null : page.messages
+  const unread = page.cut === true ? null : page.messages
   if (frame !== null) {
-    reader.resume(run, frame, mail)
+    reader.resume(run, frame, unread)
     return null
   }
   const isNew = one.entries.length === 0
   for (const entry of page.entries) one.entries.push(entry)
-  const messages = isNew && page.entries.length > 0 ? (run.inbox === 0 ? [] : mail) : one.messages
+  const messages = isNew && page.entries.length > 0 ? (run.inbox === 0 ? [] : unread) : one.messages
   if (one.entries.length >= run.seq - run.base + 1) {
     reader.open({ run, lease: leaseOf(run), entries: one.entries, messages })
     return null
@@ -97,7 +97,7 @@ function learn(one: Unread, page: Loaded, isFirst: boolean, reader: Reader): Unr
     return null
   }
   if (page.entries.length === 0) return one
-  return { ...one, messages, request: { ...request, after: run.base - 1 + one.entries.length, mail: noMessages } }
+  return { ...one, messages, request: { ...request, after: run.base - 1 + one.entries.length, messages: noMessages } }
 }
 
 /** Entries were deleted, or the database hides them from this process. */

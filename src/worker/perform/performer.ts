@@ -12,13 +12,13 @@ import type { ClaimSelector, Fresh, ReleasedLease, HeldClaim } from '../../store
 import { DeferredReleases } from '../claim/deferred-releases.ts'
 import { endWithoutFrame } from './last-resort.ts'
 import { HeldRun } from './held-run.ts'
-import { leaseOf, loadAll, unreadJournal, unreadMail, type Reader, type Unread } from './load.ts'
+import { leaseOf, loadAll, unreadJournal, unreadMessages, type Reader, type Unread } from './load.ts'
 import { Parked } from './parked-frames.ts'
 import { Releases } from '../claim/releases.ts'
 import type { Slots } from './slots.ts'
 
 /** How soon the timeout of a run that is over time is reported to its frame again. */
-const tellAgainMs = 1_000
+const deadlineRetryMs = 1_000
 
 export interface PerformerOptions {
   /** How many waiting runs stay in memory. */
@@ -92,8 +92,8 @@ export class Performer implements Reader {
       const first = firsts.get(run.id)
       // Only the whole journal opens a frame: with less, recorded steps would be performed again.
       const isWhole = first?.seq === run.seq
-      if (frame !== null && !hasMail(frame, run)) this.resume(run, frame, null)
-      else if (frame !== null) unread.push(unreadMail(run, frame))
+      if (frame !== null && !hasMessage(frame, run)) this.resume(run, frame, null)
+      else if (frame !== null) unread.push(unreadMessages(run, frame))
       else if (first !== undefined && isWhole) this.open({ run, lease: leaseOf(run), entries: [first], messages: [] })
       else unread.push(unreadJournal(run))
     }
@@ -177,7 +177,7 @@ export class Performer implements Reader {
     return this.deferred.claimable(selectors)
   }
 
-  /** Tells whether that run is moving here, or any. */
+  /** Whether that run is moving here, or any. */
   isMoving(runId?: string): boolean {
     if (runId === undefined) return this.held.size > 0
     return this.held.has(runId) || this.deferred.has(runId)
@@ -218,7 +218,7 @@ export class Performer implements Reader {
 
   /** More messages have arrived for a run that may be moving here: `inbox` is their number, null if they were not counted. */
   messageArrived(runId: string, inbox: number | null): void {
-    this.held.get(runId)?.frame.mail(inbox)
+    this.held.get(runId)?.frame.messageArrived(inbox)
   }
 
   /** A run has sent the commit with which it leaves: its slot is free, until the store answers otherwise. */
@@ -306,7 +306,7 @@ export class Performer implements Reader {
     return new HeldRun(this, run, lease, frame, this.engine.ports.clock.monotonic())
   }
 
-  /** Tells at the very time that a run is over time: its heartbeat would tell too late. Never early, by the store's time. */
+  /** Reports a run when its time is over: the next heartbeat would report it too late. Never early, by the store's time. */
   private watchTimeout(held: HeldRun): void {
     const { timeoutAt, id } = held.run
     if (timeoutAt === null) return
@@ -314,7 +314,7 @@ export class Performer implements Reader {
     const leftMs = timeoutAt - clock.now()
     if (leftMs <= 0) this.timedOut(id)
     // A frame that just begins may not hear it, and a timer may run fast.
-    const ms = leftMs <= 0 ? tellAgainMs : Math.max(1, leftMs)
+    const ms = leftMs <= 0 ? deadlineRetryMs : Math.max(1, leftMs)
     held.cancelTimeout = ports.clock.after(ms, () => this.watchTimeout(held))
   }
 
@@ -395,6 +395,6 @@ export class Performer implements Reader {
 }
 
 /** A message has arrived that the frame may wait for. */
-function hasMail({ arrived, wakeNames }: Frame, { inbox }: Run): boolean {
+function hasMessage({ arrived, wakeNames }: Frame, { inbox }: Run): boolean {
   return arrived !== null && inbox > arrived && wakeNames?.length !== 0
 }

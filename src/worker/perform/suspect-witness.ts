@@ -109,7 +109,7 @@ export class Witness {
     else if (!this.stopped && this.claims.has(claim)) this.lookLater(claim)
   }
 
-  /** Tells whether there is, or may be, a crash to take back. */
+  /** Whether there is, or may be, a crash to take back. */
   private async isOpen(claim: Claim): Promise<boolean> {
     const { store, ports } = this.engine
     const { id: runId, seq } = claim.run
@@ -125,7 +125,7 @@ export class Witness {
     if (!diedIsolated(run)) return false
     if (run.session !== null) return true
     if (run.seq === seq || run.seq - seq > mostEntries) return false
-    const [loaded] = await store.load([{ runId, after: seq, limit: mostEntries, mail: { names: [], limit: 0 } }])
+    const [loaded] = await store.load([{ runId, after: seq, limit: mostEntries, messages: { names: [], limit: 0 } }])
     const entries = loaded?.entries ?? []
     if (entries.at(-1)?.seq !== run.seq) return true
     if (!this.wasSilent(claim) || !counts(entries, claim.run, run)) return false
@@ -148,7 +148,7 @@ export class Witness {
 }
 
 /**
- * Tells whether the loss of that claim is among the crashes of its run, and nothing but crashes has paused it. While it was
+ * Whether the loss of that claim is among the crashes of its run, and nothing but crashes has paused it. While it was
  * held, only its holder wrote, so the loss is the first entry after the claim. Whenever crashes are counted anew, the first
  * is number 1.
  */

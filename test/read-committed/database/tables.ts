@@ -174,7 +174,7 @@ export function entryOf({ entry }: EntryRow): Entry {
 }
 
 /** A message as it comes into the mailbox of a run. */
-export function newMail(
+export function newMessage(
   { id: runId }: Pick<Run, 'id'>,
   draft: MessageDraft,
   position: number,

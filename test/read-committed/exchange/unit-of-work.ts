@@ -29,7 +29,7 @@ import { Rewrites } from '../rewrite.ts'
 import {
   choreText,
   messageOf,
-  newMail,
+  newMessage,
   placeText,
   runOf,
   targetText,
@@ -145,7 +145,7 @@ export class LockedUnitOfWork implements ChangeWork, DeliveryWork {
     return this.news.get(text) ?? this.view.select(this.x.tables.messages, { at: ['id', [text]] })[0]
   }
 
-  hasMail({ runId }: Transition, after: number, names: readonly string[]): boolean {
+  hasMessageAfter({ runId }: Transition, after: number, names: readonly string[]): boolean {
     return this.allUnread(runId).some(({ position, name }) => position > after && names.includes(name))
   }
 
@@ -179,14 +179,23 @@ export class LockedUnitOfWork implements ChangeWork, DeliveryWork {
   }
 
   private waitsOn(kind: WaitRow['kind'], target: string): readonly WaitRow[] {
-    if (kind === 'run') this.row(target)
-    else this.topics.need(target)
+    return this.openWaits(kind, target).sort(longestFirst)
+  }
+
+  /** Under the lock of what they wait for. */
+  private openWaits(kind: WaitRow['kind'], target: string): WaitRow[] {
+    this.lockTarget(kind, target)
     const seen = this.view.select(this.x.tables.waits, { at: ['target', [targetText(kind, target)]] })
     const open = seen
       .filter((wait) => !this.closed.has(waitText(wait)))
       .map((wait) => this.late.get(waitText(wait)) ?? wait)
     const fresh = [...this.opened.values()].filter((wait) => wait.kind === kind && wait.target === target)
-    return [...open, ...fresh].sort(longestFirst)
+    return [...open, ...fresh]
+  }
+
+  private lockTarget(kind: WaitRow['kind'], target: string): void {
+    if (kind === 'run') this.row(target)
+    else this.topics.need(target)
   }
 
   topicPosition(topic: string): number {
@@ -202,7 +211,7 @@ export class LockedUnitOfWork implements ChangeWork, DeliveryWork {
   }
 
   isCrowded(topic: string, runId: string, most: number): boolean {
-    const waits = this.waitsOn('topic', topic)
+    const waits = this.openWaits('topic', topic)
     if (waits.length < most || waits.some((wait) => wait.runId === runId)) return false
     // They are not locked for that: who ends meanwhile made room a moment later.
     const rows = this.view.select(this.x.tables.runs, { at: ['id', waits.map((wait) => wait.runId)] })
@@ -244,16 +253,16 @@ export class LockedUnitOfWork implements ChangeWork, DeliveryWork {
     const { run, outcome, isWoken } = withMessage(row, draft.name, this.now)
     const { inbox, readiness, due } = run
     this.rewrites.patch(row.id, isWoken ? { inbox, readiness, due } : { inbox })
-    this.news.set(messageText(draft), newMail(row, draft, inbox, this.now, outcome))
+    this.news.set(messageText(draft), newMessage(row, draft, inbox, this.now, outcome))
     if (isWoken) this.x.hints.push({ kind: 'ready', type: row.type })
-    else if (row.session !== null) this.x.hints.push({ kind: 'mail', runId: row.id })
+    else if (row.session !== null) this.x.hints.push({ kind: 'message', runId: row.id })
     return outcome
   }
 
   /** What lies in the mailbox of a new run from the beginning. */
   putFirst(runId: string, drafts: readonly MessageDraft[]): void {
     for (const [index, draft] of drafts.entries()) {
-      this.news.set(messageText({ ...draft, runId }), newMail({ id: runId }, draft, index + 1, this.now, 'queued'))
+      this.news.set(messageText({ ...draft, runId }), newMessage({ id: runId }, draft, index + 1, this.now, 'queued'))
     }
   }
 
@@ -280,8 +289,12 @@ export class LockedUnitOfWork implements ChangeWork, DeliveryWork {
   }
 
   addWait(wait: WaitRow): void {
-    const isKnown = this.waitsOn(wait.kind, wait.target).some((one) => waitText(one) === waitText(wait))
-    if (!isKnown) this.opened.set(waitText(wait), wait)
+    this.lockTarget(wait.kind, wait.target)
+    const text = waitText(wait)
+    if (this.opened.has(text)) return
+    const isKnown =
+      !this.closed.has(text) && this.view.select(this.x.tables.waits, { at: ['whole', [text]] }).length > 0
+    if (!isKnown) this.opened.set(text, wait)
   }
 
   deleteWait(wait: WaitRow): void {

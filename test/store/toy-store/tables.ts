@@ -20,7 +20,7 @@ import {
 } from 'holdfast/store'
 
 /** A message as it is kept: what its sender was told, which entry took it, and what became of it if none did. */
-export interface Letter {
+export interface StoredMessage {
   readonly message: Message
   readonly outcome: DeliveryOutcome
   readonly takenBy: number | null
@@ -38,7 +38,7 @@ export class Tables {
   readonly startedAs = new Map<string, string>()
   readonly journals = new Map<string, Entry[]>()
   /** By run, then by the id of the message, in the order of their positions. */
-  readonly mailboxes = new Map<string, Map<string, Letter>>()
+  readonly mailboxes = new Map<string, Map<string, StoredMessage>>()
   /** By what is waited on, then by who waits and what for. */
   readonly waits = new Map<string, Map<string, WaitRow>>()
   /** By topic, in the order of their positions. */
@@ -68,13 +68,13 @@ export class Tables {
     return this.journals.get(runId) ?? []
   }
 
-  mailbox(runId: string): Map<string, Letter> {
+  mailbox(runId: string): Map<string, StoredMessage> {
     return mapOf(this.mailboxes, runId)
   }
 
   unread(runId: string): readonly Message[] {
-    const letters = [...(this.mailboxes.get(runId)?.values() ?? [])]
-    return letters.filter(({ takenBy }) => takenBy === null).map(({ message }) => message)
+    const messages = [...(this.mailboxes.get(runId)?.values() ?? [])]
+    return messages.filter(({ takenBy }) => takenBy === null).map(({ message }) => message)
   }
 
   /** Those who wait on a run or a topic. */
@@ -99,16 +99,16 @@ export class Tables {
     this.journals.set(run.id, this.journal(run.id).map(rewritten))
     const mailbox = this.mailbox(run.id)
     for (const { id, data } of messages) {
-      const letter = mailbox.get(id)
-      if (letter !== undefined) mailbox.set(id, { ...letter, message: { ...letter.message, data } })
+      const stored = mailbox.get(id)
+      if (stored !== undefined) mailbox.set(id, { ...stored, message: { ...stored.message, data } })
     }
     this.runs.set(run.id, { ...run, keyId })
   }
 
   /** All that there is of a run, for the doctor. */
   stateOf(run: Run): RunState {
-    const letters = [...this.mailbox(run.id).values()]
-    const taken = letters.flatMap(({ message: { id, position }, takenBy }) =>
+    const messages = [...this.mailbox(run.id).values()]
+    const taken = messages.flatMap(({ message: { id, position }, takenBy }) =>
       takenBy === null ? [] : [{ id, position, takenBy }],
     )
     return { run, entries: this.journal(run.id), messages: this.unread(run.id), taken }

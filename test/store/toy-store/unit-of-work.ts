@@ -30,7 +30,7 @@ import {
   type WaitPosition,
   type WaitRow,
 } from 'holdfast/store'
-import type { Letter, Tables } from './tables.ts'
+import type { StoredMessage, Tables } from './tables.ts'
 
 export class ToyUnitOfWork implements ChangeWork, DeliveryWork {
   readonly pages = defaultPageLimits
@@ -84,7 +84,7 @@ export class ToyUnitOfWork implements ChangeWork, DeliveryWork {
     this.tables.mailbox(runId).set(id, { message, outcome, takenBy: null, fate: null })
     if (isWoken) this.tables.write(run, [], null, this.now)
     else this.tables.runs.set(runId, run)
-    if (!isWoken && run.session !== null) this.tables.hints.give({ kind: 'mail', runId })
+    if (!isWoken && run.session !== null) this.tables.hints.give({ kind: 'message', runId })
     return outcome
   }
 
@@ -102,7 +102,7 @@ export class ToyUnitOfWork implements ChangeWork, DeliveryWork {
   }
 
   settle({ runId, id }: Message, fate: Fate): void {
-    this.settleLetter(runId, id, this.need(runId).seq, fate)
+    this.settleMessage(runId, id, this.need(runId).seq, fate)
   }
 
   // Waits.
@@ -207,10 +207,10 @@ export class ToyUnitOfWork implements ChangeWork, DeliveryWork {
     return run
   }
 
-  protected settleLetter(runId: string, id: string, seq: number, fate: Fate | null): void {
+  protected settleMessage(runId: string, id: string, seq: number, fate: Fate | null): void {
     const mailbox = this.tables.mailbox(runId)
-    const letter: Letter | undefined = mailbox.get(id)
-    if (letter !== undefined) mailbox.set(id, { ...letter, takenBy: letter.takenBy ?? seq, fate: fate ?? letter.fate })
+    const stored: StoredMessage | undefined = mailbox.get(id)
+    if (stored !== undefined) mailbox.set(id, { ...stored, takenBy: stored.takenBy ?? seq, fate: fate ?? stored.fate })
   }
 
   private changeBroadcast({ topic, position }: Broadcast, changed: (before: Broadcast) => Partial<Broadcast>): void {

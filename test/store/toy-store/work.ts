@@ -46,7 +46,7 @@ export class ToyWork extends ToyUnitOfWork implements StartWork, StartingWork, C
   insert(given: NewRun, isLeased: boolean): Run {
     this.tables.startedAs.set(given.id, given.type)
     this.tables.write(newRow(given, this.now, isLeased), [given.first], given.transition, this.now)
-    for (const draft of given.mail ?? []) this.put(draft)
+    for (const draft of given.messages ?? []) this.put(draft)
     return this.need(given.id)
   }
 
@@ -66,7 +66,7 @@ export class ToyWork extends ToyUnitOfWork implements StartWork, StartingWork, C
   }
 
   take(runId: string, ids: readonly string[], seq: number): void {
-    for (const id of ids) this.settleLetter(runId, id, seq, null)
+    for (const id of ids) this.settleMessage(runId, id, seq, null)
   }
 
   startChildren({ outbound }: Transition): readonly Started[] {
@@ -77,7 +77,7 @@ export class ToyWork extends ToyUnitOfWork implements StartWork, StartingWork, C
     return this.need(id)
   }
 
-  hasMail({ runId }: Transition, after: number, names: readonly string[]): boolean {
+  hasMessageAfter({ runId }: Transition, after: number, names: readonly string[]): boolean {
     return this.tables.unread(runId).some(({ position, name }) => position > after && names.includes(name))
   }
 

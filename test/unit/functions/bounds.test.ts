@@ -9,8 +9,8 @@ import { FunctionRig } from '../../support/function-rig.ts'
 
 const numbers = (count: number): readonly number[] => Array.from({ length: count }, (_, at) => at)
 
-/** What it weighs as a text, whatever the engine thinks of that. */
-const weightOf = (transition: Transition): number => JSON.stringify(transition).length
+/** How many bytes it takes as a text, whatever the engine thinks of that. */
+const weightOf = (transition: Transition): number => Buffer.byteLength(JSON.stringify(transition))
 
 /** Each transition follows the one before, and all of them make the journal. */
 async function expectGapless(rig: FunctionRig, runId: string): Promise<void> {
@@ -72,11 +72,13 @@ describe('5,000 parallel steps', () => {
 })
 
 describe('a transition', () => {
-  it('weighs at most 4 MiB, however few its entries are', async () => {
+  it.each([
+    ['ASCII', 'x'.repeat(900_000), 20],
+    ['three bytes for each character', '漢'.repeat(300_000), 40],
+  ])('weighs at most 4 MiB, however few its entries are: %s', async (_, text, steps) => {
     const rig = new FunctionRig()
-    const text = 'x'.repeat(900_000)
     const flow = workflow('heavy', async (ctx) => {
-      await Promise.all(numbers(20).map((at) => ctx.step(`step ${at}`, () => text)))
+      await Promise.all(numbers(steps).map((at) => ctx.step(`step ${at}`, () => text)))
     })
     const held = await (await rig.start(flow)).begin()
     expect(await held.status()).toBe('succeeded')
@@ -85,26 +87,28 @@ describe('a transition', () => {
     await expectGapless(rig, held.runId)
   })
 
-  it('also with the inputs of the children that it starts, and with texts of progress', async () => {
-    const text = 'x'.repeat(500_000)
-    let children = 0
-    const prepare = (): NewRun => {
-      const id = `01900000-0000-7000-8000-${(++children).toString(16).padStart(12, 'c')}`
-      return { id, type: 'child', version: 1, first: { data: JSON.stringify(text) } } as NewRun
-    }
-    const rig = new FunctionRig({ prepare })
-    const child = workflow('child', (_, input: string) => input)
-    const flow = workflow('heavy', async (ctx) => {
-      for (const _ of numbers(20)) ctx.progress(0.5, text)
-      for (const _ of numbers(60)) void ctx.child(child, text, { onParentEnd: 'abandon' })
-      await ctx.step('after', () => 1)
-    })
-    const held = await (await rig.start(flow)).begin()
-    expect(await held.status()).toBe('succeeded')
-    expect(rig.commits.flatMap(({ outbound }) => outbound?.starts ?? [])).toHaveLength(60)
-    expect(Math.max(...rig.commits.map(weightOf))).toBeLessThanOrEqual(mostBytes + 100_000)
-    await expectGapless(rig, held.runId)
-  })
+  it.each(['x'.repeat(500_000), '漢'.repeat(166_000)])(
+    'also with the inputs of the children that it starts, and with texts of progress',
+    async (text) => {
+      let children = 0
+      const prepare = (): NewRun => {
+        const id = `01900000-0000-7000-8000-${(++children).toString(16).padStart(12, 'c')}`
+        return { id, type: 'child', version: 1, metadata: null, first: { data: JSON.stringify(text) } } as NewRun
+      }
+      const rig = new FunctionRig({ prepare })
+      const child = workflow('child', (_, input: string) => input)
+      const flow = workflow('heavy', async (ctx) => {
+        for (const _ of numbers(20)) ctx.progress(0.5, text)
+        for (const _ of numbers(60)) void ctx.child(child, text, { onParentEnd: 'abandon' })
+        await ctx.step('after', () => 1)
+      })
+      const held = await (await rig.start(flow)).begin()
+      expect(await held.status()).toBe('succeeded')
+      expect(rig.commits.flatMap(({ outbound }) => outbound?.starts ?? [])).toHaveLength(60)
+      expect(Math.max(...rig.commits.map(weightOf))).toBeLessThanOrEqual(mostBytes + 100_000)
+      await expectGapless(rig, held.runId)
+    },
+  )
 
   it('also when notes pile up before anything is awaited, and the last one ends the run', async () => {
     const rig = new FunctionRig()

@@ -47,7 +47,7 @@ describe('a state', () => {
       expect(found([wait], over, [{ ...chore, after }]), 'the chore has gone past it').toEqual(['end_notified a'])
       expect(found([wait], over, [{ ...chore, position: 1, after }]), 'it was passed over').toEqual([])
     }
-    expect(found([wait], over, [{ ...chore, kind: 'mail' }])).toEqual(['end_notified a'])
+    expect(found([wait], over, [{ ...chore, kind: 'messages' }])).toEqual(['end_notified a'])
     expect(found([wait], over, [{ ...chore, target: 'c' }])).toEqual(['end_notified a'])
   })
 
@@ -129,7 +129,7 @@ describe('a state', () => {
       checkExchange({ waits: [], broadcasts: [], chores }, [{ ...keyed('a', changes), messages: [message] }], now).map(
         ({ name, runId }) => `${name} ${runId}`,
       )
-    const chore: Chore = { kind: 'mail', target: 'a', position: 6, after: null }
+    const chore: Chore = { kind: 'messages', target: 'a', position: 6, after: null }
     expect(found([])).toEqual(['leftovers_settled a'])
     expect(found([], {}), 'a live run may still read it').toEqual([])
     expect(found([chore])).toEqual([])

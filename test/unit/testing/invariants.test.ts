@@ -154,7 +154,7 @@ const brokenStates: Readonly<Record<string, readonly RunState[]>> = {
     state(parked, [waiting({ kind: 'start', runId: 'go' })], [{ ...message(1), kind: 'refused' }]),
     state(parked, [waiting({ kind: 'signal', name: 'go', topic: {} })], [{ ...message(1), kind: 'broadcast' }]),
   ],
-  wants_its_waits: [
+  wake_names_cover_waits: [
     state({ ...parked, wakeNames: ['another'] }, [signal]),
     state({ ...parked, wakeNames: [] }, [waiting({ kind: 'run', runId: 'go' })]),
   ],
@@ -232,6 +232,8 @@ describe('a state', () => {
 
 const many = (count: number, data = '1'): readonly Rough[] =>
   Array.from({ length: count }, (_, index) => step(`s${index}`, false, data))
+/** More than 2 MiB of UTF-8 in fewer characters. */
+const wide = `"${'漢'.repeat(700_000)}"`
 const heavy = `"${'x'.repeat(2 * 1024 * 1024)}"`
 
 type Pair = readonly [before: RunState, after: RunState, cause: Partial<Cause>]
@@ -272,6 +274,7 @@ const brokenSteps: Readonly<Record<string, readonly Pair[]>> = {
   transition_bounded: [
     [held, state(leased, many(501)), { method: 'commit', session: 's', token: 1 }],
     [held, state(leased, many(2, heavy)), { method: 'commit', session: 's', token: 1 }],
+    [held, state(leased, many(2, wide)), { method: 'commit', session: 's', token: 1 }],
   ],
   epoch_only_grows_on_claim: [
     [state(), state({ token: 2 }), { method: 'rescue' }],

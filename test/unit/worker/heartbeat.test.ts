@@ -34,7 +34,7 @@ function setUp() {
         lost: [],
         unknownLeases: [],
         controlRequests: [],
-        mail: [],
+        messages: [],
         timedOut: [],
         now: clock.now(),
       }
@@ -61,7 +61,7 @@ function setUp() {
     claimLost: ({ runId, token }) => void events.push(`lost ${runId} ${token}`),
     unknownLeasesFound: (unknownLeases) => unknownLeases.forEach(({ runId }) => void events.push(`stray ${runId}`)),
     controlRequested: (runId, controlRequest) => void events.push(`${controlRequest.kind} ${runId}`),
-    messageArrived: (runId, inbox) => void events.push(`mail ${runId} ${inbox}`),
+    messageArrived: (runId, inbox) => void events.push(`messages ${runId} ${inbox}`),
     runTimedOut: (runId) => void events.push(`timed out ${runId}`),
   }
   const heartbeat = new Heartbeat(engine as unknown as Engine, owner, { leaseMs, everyMs })
@@ -311,7 +311,7 @@ describe('a heartbeat', () => {
     ])
   })
 
-  it('tells which single claims were lost, what is requested, who got mail and which runs have used up their time', async () => {
+  it('tells which single claims were lost, what is requested, who got messages and which runs have used up their time', async () => {
     const { heartbeat, owner, answers, clock, happened } = setUp()
     owner.claims = () => ['a', 'b', 'c', 'd'].map((runId, index) => ({ runId, token: index + 1, extendMs: null }))
     const controlRequest = { kind: 'cancel', reason: null, at: 1 } as const
@@ -320,14 +320,14 @@ describe('a heartbeat', () => {
       {
         lost: ['a', 'b'],
         controlRequests: [{ runId: 'd', controlRequest }],
-        mail: [{ runId: 'd', inbox: 3 }],
+        messages: [{ runId: 'd', inbox: 3 }],
         timedOut: ['c'],
       },
     )
     await heartbeat.start()
     happened()
     await clock.advance(everyMs)
-    expect(happened()).toEqual(['beat first', 'lost a 1', 'lost b 2', 'cancel d', 'mail d 3', 'timed out c'])
+    expect(happened()).toEqual(['beat first', 'lost a 1', 'lost b 2', 'cancel d', 'messages d 3', 'timed out c'])
   })
 
   it('that stops ends the session and leaves no timer', async () => {

@@ -132,6 +132,28 @@ describe('a rescuer', () => {
     ])
   })
 
+  it('looks again soon after an error, and later after each one more in a row', async () => {
+    const { rescuer, answers, requests, clock } = setUp()
+    const gone = new Error('Gone')
+    answers.push({}, gone, gone, gone, {}, gone)
+    await rescuer.start()
+    await clock.advance(leaseMs / 2)
+    const pauses: number[] = []
+    for (const ms of [100, 200, 400]) {
+      const before = requests.length
+      await clock.advance(ms - 1)
+      expect(requests).toHaveLength(before)
+      await clock.advance(1)
+      pauses.push(requests.length - before)
+    }
+    expect(pauses).toEqual([1, 1, 1])
+    // The last look has succeeded: the next error is the first one again.
+    await clock.advance(leaseMs / 2)
+    expect(requests).toHaveLength(6)
+    await clock.advance(100)
+    expect(requests).toHaveLength(7)
+  })
+
   it('looks twice in a lease, and goes on after an error of the store', async () => {
     const { rescuer, answers, requests, clock, logger, seen } = setUp()
     answers.push({}, new Error('Gone'), taken(1))

@@ -31,8 +31,9 @@ export interface ClaimSelector extends Selector {
 export interface Claimed {
   readonly runs: readonly Run[]
   /**
-   * The journals of those that no worker has begun or written to: one entry each. They need not be loaded.
-   * A store that has them at hand spares its caller a round trip. @default all must be loaded
+   * The journals of those that no worker has begun or written to: one entry each. They need not be loaded. A store that has
+   * them at hand spares its caller a round trip. Together they take `mostFreshBytes` at most: larger ones are left to a
+   * load, which is bounded, too. @default all must be loaded
    */
   readonly fresh?: readonly Fresh[]
   /** More that match were ready than the limit allowed. */
@@ -45,13 +46,16 @@ export interface Claimed {
   readonly now: number
 }
 
+/** The most bytes that the payloads of `fresh` take together, in UTF-8. */
+export const mostFreshBytes = 8 * 1024 * 1024
+
 /** A run that no worker has begun, and the one entry of its journal. */
 export interface Fresh {
   readonly runId: string
   readonly entry: Entry
 }
 
-/** Tells whether a run that is due may be claimed: its time is not over, and the claimer can read it. */
+/** Whether a run that is due may be claimed: its time is not over, and the claimer can read it. */
 export function isClaimable(
   run: Pick<Run, 'timeoutAt' | 'expiresAt' | 'keyId'>,
   request: ClaimRequest,

@@ -8,7 +8,7 @@ type Bounded = Pick<Run, 'session' | 'status' | 'undo' | 'deletedAt' | 'timeoutA
 export const nearDeadlineMs = 60 * 60_000
 
 /**
- * Tells whether a rescue may end this run once its time is over. A held run is left to its holder; undo work has no bound on
+ * Whether a rescue may end this run once its time is over. A held run is left to its holder; undo work has no bound on
  * its time, and a removed run is not ended.
  */
 export function isBoundByTime({ session, status, undo, deletedAt }: Omit<Bounded, 'timeoutAt' | 'expiresAt'>): boolean {

@@ -29,7 +29,7 @@ export function beatAnswer(request: BeatRequest, isAlive: boolean, mine: readonl
     controlRequests: mine.flatMap(({ id, controlRequest }) =>
       controlRequest === null ? [] : [{ runId: id, controlRequest: { ...controlRequest } }],
     ),
-    mail: held.flatMap((claim) => {
+    messages: held.flatMap((claim) => {
       const inbox = byId.get(claim.runId)?.inbox ?? 0
       const isNews = claim.inbox !== undefined && inbox > claim.inbox && !isLost(claim)
       return isNews ? [{ runId: claim.runId, inbox }] : []

@@ -21,7 +21,7 @@ export class LoadBudget {
     return this.bytes >= this.mostBytes
   }
 
-  /** Tells whether so many more bytes stay below the bound. */
+  /** Whether so many more bytes stay below the bound. */
   fits(bytes: number): boolean {
     return this.bytes + bytes < this.mostBytes
   }

@@ -12,9 +12,9 @@ export interface LoadRequest {
   /** Only the last entry of this kind and name, regardless of `after` and `limit`. */
   readonly latest?: { readonly kind: EntryKind; readonly name: string }
   /** The part of the mailbox. @default the first 1,000 messages of any name */
-  readonly mail?: MailboxRequest
-  /** Without `mail`: messages with a higher position than this, so that a whole mailbox is read page by page. @default 0 */
-  readonly mailAfter?: number
+  readonly messages?: MailboxRequest
+  /** Without `messages`: messages with a higher position than this, so that a whole mailbox is read page by page. @default 0 */
+  readonly messagesAfter?: number
 }
 
 /** The first so many messages of each of these names. */
@@ -39,7 +39,7 @@ export function loadPage(
   bounds: LoadBudgets,
 ): Loaded {
   const entries = entriesOf(journal, request, bounds)
-  return { entries, messages: bounds.messages.take(lettersOf(unread, request), bytesOf), ...cutBy(bounds) }
+  return { entries, messages: bounds.messages.take(messagesOf(unread, request), bytesOf), ...cutBy(bounds) }
 }
 
 /** The entry of `seq` n stands at place n - 1. */
@@ -53,9 +53,9 @@ function entriesOf(
   return last === undefined ? [] : [last]
 }
 
-function lettersOf(unread: readonly Message[], { mail, mailAfter = 0 }: LoadRequest): readonly Message[] {
-  if (mail === undefined) return unread.filter(({ position }) => position > mailAfter).slice(0, messagesAtOnce)
-  const left = new Map(mail.names.map((name) => [name, mail.limit]))
+function messagesOf(unread: readonly Message[], { messages, messagesAfter = 0 }: LoadRequest): readonly Message[] {
+  if (messages === undefined) return unread.filter(({ position }) => position > messagesAfter).slice(0, messagesAtOnce)
+  const left = new Map(messages.names.map((name) => [name, messages.limit]))
   return unread.filter(({ name }) => {
     const more = left.get(name) ?? 0
     left.set(name, more - 1)

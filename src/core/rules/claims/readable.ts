@@ -2,7 +2,7 @@
 
 import type { Run } from '../../model/run.ts'
 
-/** Tells whether a run may be leased to a process with these keys; without a list of keys, any run may. */
+/** Whether a run may be leased to a process with these keys; without a list of keys, any run may. */
 export function isReadable({ keyId }: Pick<Run, 'keyId'>, { keys }: { readonly keys?: readonly string[] }): boolean {
   return keyId === null || keys === undefined || keys.includes(keyId)
 }

@@ -14,7 +14,7 @@ export type RescuedRuns = Pick<Rescued, 'takenOver' | 'ended' | 'paused'>
 const nothing: RescuedRuns = { takenOver: [], ended: [], paused: [] }
 
 /**
- * Tells whether a rescue takes this run from its holder: the holder's session is not alive, or the deadline of the claim is
+ * Whether a rescue takes this run from its holder: the holder's session is not alive, or the deadline of the claim is
  * over.
  */
 export function isOrphaned(run: Run, isAlive: (session: string) => boolean, now: number): boolean {
@@ -23,7 +23,7 @@ export function isOrphaned(run: Run, isAlive: (session: string) => boolean, now:
   return (deadline !== null && deadline <= now) || !isAlive(session)
 }
 
-/** Tells whether a rescue ends this run, because its time is over and no session holds it. */
+/** Whether a rescue ends this run, because its time is over and no session holds it. */
 export function isOverdue(run: Run, now: number): boolean {
   return isBoundByTime(run) && isTimeOver(run, now)
 }

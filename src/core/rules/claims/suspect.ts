@@ -16,12 +16,12 @@ export const leastMaxCrashes = suspectFrom + 1
 const firstDelayMs = 1_000
 const longestDelayMs = 60_000
 
-/** Tells whether a run without a holder must be performed in isolation. */
+/** Whether a run without a holder must be performed in isolation. */
 export function isSuspect({ crashes }: Pick<Run, 'crashes'>): boolean {
   return crashes >= suspectFrom
 }
 
-/** Tells whether a death counts that a run died in isolation. */
+/** Whether a death counts that a run died in isolation. */
 export function diedIsolated({ crashes }: Pick<Run, 'crashes'>): boolean {
   return crashes > suspectFrom
 }

@@ -23,11 +23,11 @@ export function broadcast(
   const known = unitOfWork.broadcast(name, sent.id)
   if (known !== undefined) return { ...outcomeOf(known.deliveredTo), repeated: true }
   const row = { ...sent, topic: name, position: unitOfWork.topicPosition(name) + 1, delivery, at: unitOfWork.now }
-  const told = delivery === 'one' ? toQueue(unitOfWork, row) : toSubscribers(unitOfWork, row, most)
+  const reached = delivery === 'one' ? toQueue(unitOfWork, row) : toSubscribers(unitOfWork, row, most)
   // A broadcast that is still to be delivered must not be forgotten, however old it is.
   const isOwed = (['topic', 'late'] as const).some((kind) => unitOfWork.chore(kind, name) !== undefined)
   if (!isOwed) unitOfWork.forgetBroadcasts(name, unitOfWork.now - Math.max(retainMs, rememberedMs))
-  return outcomeOf(told)
+  return outcomeOf(reached)
 }
 
 function toSubscribers(unitOfWork: UnitOfWork, row: New, most: number): number {
@@ -184,18 +184,18 @@ function giveMissed(unitOfWork: UnitOfWork, topic: string, late: readonly WaitRo
   // A broadcast that is being passed on reaches them with all other subscribers, and so do the later ones.
   const passing = unitOfWork.chore('topic', topic)?.position ?? Number.POSITIVE_INFINITY
   const isOver = next === null || next > passing
-  const told = new Map<Broadcast, number>()
+  const delivered = new Map<Broadcast, number>()
   for (const wait of late) {
     const missed = wait.missed ?? 0
     for (const sent of found.slice(0, most)) {
       if (sent.position < missed || sent.position > passing || hasExpired(sent, unitOfWork.now)) continue
       if (unitOfWork.hasMessage(wait.runId, broadcastMessageId(sent))) continue
       unitOfWork.put(broadcastMessage(wait.runId, sent))
-      told.set(sent, (told.get(sent) ?? 0) + 1)
+      delivered.set(sent, (delivered.get(sent) ?? 0) + 1)
     }
     unitOfWork.setMissed(wait, isOver ? null : Math.max(missed, next))
   }
-  for (const [sent, runs] of told) unitOfWork.addDelivered(sent, runs)
+  for (const [sent, runs] of delivered) unitOfWork.addDelivered(sent, runs)
   return !isOver
 }
 

@@ -3,7 +3,7 @@
 import type { DeadLetter, DeadLetterFilter, Page } from '../../runtime/store-admin.ts'
 
 /** Where a dead letter stands among the others. */
-export type LetterPlace = Pick<DeadLetter, 'at' | 'runId' | 'id'>
+export type DeadLetterPosition = Pick<DeadLetter, 'at' | 'runId' | 'id'>
 
 /**
  * A page of dead letters, the newest first. `last` is the message after which the page begins, which may have been settled since;
@@ -13,7 +13,7 @@ export function deadLetterPage(
   letters: readonly DeadLetter[],
   { name, runId }: DeadLetterFilter,
   { limit, after }: Page,
-  last: LetterPlace | undefined,
+  last: DeadLetterPosition | undefined,
 ): readonly DeadLetter[] {
   if (after !== undefined && last === undefined) return []
   const isMeant = (letter: DeadLetter): boolean =>
@@ -23,7 +23,7 @@ export function deadLetterPage(
   return letters.filter(isMeant).sort(newerFirst).slice(0, limit)
 }
 
-function newerFirst(a: LetterPlace, b: LetterPlace): number {
+function newerFirst(a: DeadLetterPosition, b: DeadLetterPosition): number {
   return b.at - a.at || compared(b.runId, a.runId) || compared(b.id, a.id)
 }
 

@@ -40,7 +40,7 @@ export interface DeliveryWork extends UnitOfWork, MailboxWork {}
 /** Delivers a message to a topic, or to a run: `run` is the row of the run. */
 export function deliver(work: DeliveryWork, run: Run | undefined, sent: NewMessage | NewBroadcast): Delivered {
   if ('topic' in sent) return sendToTopic(work, sent)
-  return deliverToMailbox(work, run, sent) ?? giveUp(work, run as Run, sent)
+  return deliverToMailbox(work, run, sent) ?? settleUndelivered(work, run as Run, sent)
 }
 
 /** The answer to a message to a run; null if it has come too late, and its policy decides. Nothing was done then. */
@@ -60,7 +60,7 @@ export function deliverToMailbox(work: MailboxWork, run: Run | undefined, draft:
  * A message has come too late: it is put into the mailbox, so that its id is known, and is settled there like an unread
  * message.
  */
-function giveUp(work: DeliveryWork, run: Run, draft: NewMessage): Delivered {
+function settleUndelivered(work: DeliveryWork, run: Run, draft: NewMessage): Delivered {
   const { id, kind, name, data, policy } = draft
   const { status } = run
   const message = { id, runId: run.id, kind, name, data, policy, position: run.inbox + 1, at: work.now }

@@ -134,10 +134,10 @@ export function doChore(unitOfWork: UnitOfWork, taken: Chore): void {
   const isRemoved = chore.kind === 'end' && run !== undefined && run.deletedAt !== null
   if (run === undefined || !(isTerminal(run.status) || isRemoved)) return unitOfWork.deleteChore(chore)
   if (chore.kind === 'end') answerPage(unitOfWork, run, chore, unitOfWork.pages.watchers)
-  else settlePage(unitOfWork, run, chore, unitOfWork.pages.mail)
+  else settlePage(unitOfWork, run, chore, unitOfWork.pages.messages)
 }
 
-/** Tells whether other runs must be notified of a run: it has ended, or was removed before it could. */
+/** Whether other runs must be notified of a run: it has ended, or was removed before it could. */
 export function hasParted(before: Pick<Run, 'status' | 'deletedAt'>, { status, deletedAt }: Run): boolean {
   if (isTerminal(before.status)) return false
   return isTerminal(status) || (deletedAt !== null && before.deletedAt === null)
@@ -187,7 +187,7 @@ function answer(unitOfWork: UnitOfWork, run: Run, wait: WaitRow): void {
 function settlePage(unitOfWork: UnitOfWork, run: Run, chore: Chore | null, most: number): void {
   const { messages, after } = unitOfWork.unread(run.id, chore?.position ?? 0, most)
   for (const message of messages) settleUnread(unitOfWork, message)
-  if (after !== null) unitOfWork.setChore({ kind: 'mail', target: run.id, position: after, after: null })
+  if (after !== null) unitOfWork.setChore({ kind: 'messages', target: run.id, position: after, after: null })
   else if (chore !== null) unitOfWork.deleteChore(chore)
 }
 

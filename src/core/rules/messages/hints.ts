@@ -9,7 +9,9 @@ export type Hint =
   | { readonly kind: 'ready'; readonly type: string }
   | { readonly kind: 'ended'; readonly runId: string }
   /** A message came for a run that a session holds. */
-  | { readonly kind: 'mail'; readonly runId: string }
+  | { readonly kind: 'message'; readonly runId: string }
+  /** There is a control request for a run that a session holds. */
+  | { readonly kind: 'control'; readonly runId: string }
   /** The time of a run that no session holds is over soon, and then a rescue must end it. */
   | { readonly kind: 'deadline'; readonly at: number }
   /** There is a chore: `doChores`. */
@@ -18,9 +20,10 @@ export type Hint =
 /** The hints about a row that was written. `before` is its status before that; undefined for a new row. */
 export function hintsOf(before: Run['status'] | undefined, run: Run, now: number): readonly Hint[] {
   const hints: Hint[] = []
-  const { id: runId, type, status, readiness } = run
+  const { id: runId, type, status, readiness, session, controlRequest } = run
   if (isTerminal(status) && (before === undefined || !isTerminal(before))) hints.push({ kind: 'ended', runId })
   if (readiness === 'ready' || readiness === 'timed') hints.push({ kind: 'ready', type })
+  if (session !== null && controlRequest !== null) hints.push({ kind: 'control', runId })
   const at = nearDeadline(run, now)
   if (at !== null) hints.push({ kind: 'deadline', at })
   return hints

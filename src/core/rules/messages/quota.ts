@@ -18,7 +18,7 @@ import type { Run } from '../../model/run.ts'
 import type { NewBroadcast, TopicRules } from '../../model/topic.ts'
 
 /**
- * Tells whether a run takes no more. The one message that it is parked for is accepted regardless of the bound: it wakes the
+ * Whether a run takes no more. The one message that it is parked for is accepted regardless of the bound: it wakes the
  * run, so the next one finds it awake. `unread` counts unread messages, and need not count further than the bound.
  */
 export function isMailboxFull(

@@ -120,7 +120,7 @@ export class Row {
   }
 
   /** A message of one of these names came after a position, and no transition has taken it. */
-  hasMail(after: number, names: readonly string[]): boolean {
+  hasMessageAfter(after: number, names: readonly string[]): boolean {
     for (const { message, takenBy } of this.mailbox?.values() ?? []) {
       if (takenBy === null && message.position > after && names.includes(message.name)) return true
     }

@@ -66,10 +66,10 @@ export class Tables {
   schedule(row: Row, due: number, now: number): void {
     this.queues.enqueue(row, due, now)
     this.hints.give({ kind: 'ready', type: row.type })
-    this.tellDeadline(row, now)
+    this.hintDeadline(row, now)
   }
 
-  private tellDeadline(row: Row, now: number): void {
+  private hintDeadline(row: Row, now: number): void {
     const at = nearDeadline(row, now)
     if (at !== null) this.hints.give({ kind: 'deadline', at })
   }
@@ -91,9 +91,10 @@ export class Tables {
     this.keys.take(row)
     this.bounds.note(row)
     if (ended) this.hints.give({ kind: 'ended', runId: row.id })
+    if (run.session !== null && run.controlRequest !== null) this.hints.give({ kind: 'control', runId: row.id })
     if (run.readiness === 'isolated' && run.due !== null) {
       this.queues.enqueue(row, run.due, now, true)
-      this.tellDeadline(row, now)
+      this.hintDeadline(row, now)
     } else if (run.due !== null) this.schedule(row, run.due, now)
   }
 }

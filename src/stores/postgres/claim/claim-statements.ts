@@ -6,9 +6,13 @@
 // arms are numbered by rounds. A worker of very many types would make a plan of very many arms; it reads them in a loop
 // instead. A claim of one type has one order, that of the index, and counts no rounds.
 
+import { mostFreshBytes } from '../../../core/rules/claims/claim.ts'
 import { statement, type Dialect, type Statement } from '../dialect.ts'
 import { runColumns } from '../schema/rows.ts'
 import { aheadMs, type TimedLook } from './timed-floors.ts'
+
+/** The most bytes of an entry that comes along with a claim: a larger one goes through a load, which is bounded. */
+const mostEach = 16 * 1024
 
 /** At most so many come due at once, so that a long standstill does not become a long transaction. */
 export const promotedAtOnce = 1_000
@@ -25,7 +29,7 @@ const firstArm = 9
 const armValues = 5
 
 /** The request of a claim, by type and version. */
-export interface Wanted {
+export interface SelectorRow {
   /** Its place in the list. */
   readonly of: number
   readonly type: string
@@ -74,7 +78,7 @@ export interface LeaseValues {
   /** How many of each type and version are picked. */
   readonly window: number
   readonly again: boolean
-  readonly wanted: readonly Wanted[]
+  readonly selectors: readonly SelectorRow[]
   /** Undefined if all runs of these types are meant. */
   readonly choice: Choice | undefined
   readonly timed: TimedLook
@@ -88,10 +92,10 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
   // A row that is looked up by its id must not be searched in an index of ready runs, which could also answer that.
   const isStill = (readiness: string): string => `coalesce(run.readiness, '') = '${readiness}'`
   const hasEnded = `exists (select 1 from ${schema}.sessions where shard = 0 and id = $2::text and ended_at is not null)`
-  const wanted = `
+  const selector = `
     with clock as materialized (select ${now} as now),
-    wanted as materialized (
-      select * from json_to_recordset($5::text::json) as wanted (
+    selector as materialized (
+      select * from json_to_recordset($5::text::json) as selector (
         "of" integer, type text, version integer, type_at integer, lease_ms bigint, rank integer, due bigint))`
 
   /** Locks the picked rows, in the order of the claim, with SKIP LOCKED: it waits for no other transaction. */
@@ -116,9 +120,9 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
     leased as (
       update ${schema}.runs as run set
         status = case run.status when 'cancelling' then run.status else 'running' end, readiness = 'leased', due = null,
-        session = $2::text, token = run.token + 1, crashes = ${crashes}, deadline = ${clock} + wanted.lease_ms,
+        session = $2::text, token = run.token + 1, crashes = ${crashes}, deadline = ${clock} + selector.lease_ms,
         expires_at = null
-      from locked inner join wanted on wanted."of" = locked."of"
+      from locked inner join selector on selector."of" = locked."of"
       where run.shard = $1::smallint and run.id = any(array(select id from locked)) and run.id = locked.id
       returning ${runColumns('run')}, locked.nth, locked.rank as place, locked.due as picked_due)`
   // Where nothing is leased, one row shows whether there are any.
@@ -152,10 +156,10 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
   }
   /** The same for any number of types. */
   const eachType = (keys: number | null): string => `
-        select one.* from wanted cross join lateral (
-          select run.id, run.rank, run.due, wanted."of", wanted.type_at from ${schema}.runs as run
-          where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
-            and run.readiness = 'ready' and ${isInTime} ${isMine(keys)} and (run.rank, run.due) >= (wanted.rank, wanted.due)
+        select one.* from selector cross join lateral (
+          select run.id, run.rank, run.due, selector."of", selector.type_at from ${schema}.runs as run
+          where run.shard = $1::smallint and run.type = selector.type and run.version = selector.version
+            and run.readiness = 'ready' and ${isInTime} ${isMine(keys)} and (run.rank, run.due) >= (selector.rank, selector.due)
           order by run.rank, run.due, run.id ${picking}) as one`
   const pickOne = (keys: number | null): string => `
       select *, row_number() over (order by rank, due, id) as nth from ${arm(0, keys)} as ready`
@@ -170,14 +174,14 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
         from (
           select min(nth) as nth, count(*) as picked from picked group by "of") as arm inner join picked as head using (nth))`
 
-  const leasing = (picked: string, heads: string, keys: number | null): string => `${wanted},
+  const leasing = (picked: string, heads: string, keys: number | null): string => `${selector},
     coming as materialized (
       select min((
         select run.due from ${schema}.runs as run
-        where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
+        where run.shard = $1::smallint and run.type = selector.type and run.version = selector.version
           and run.readiness = 'timed' and run.due >= $7::bigint ${isMeant(keys)}
           and run.due <= coalesce(${clock} + $8::bigint, 9223372036854775807)
-        order by run.due limit 1)) as due from wanted),
+        order by run.due limit 1)) as due from selector),
     allowed as materialized (
       select case when coming.due <= clock.now and not $6::boolean then 0 when ${hasEnded} then 0
         else $3::integer end as most
@@ -201,6 +205,7 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
       select * from ${schema}.journal as entry
       where entry.shard = $1::smallint and entry.run_id = leased.id and entry.seq = 1
         and leased.seq = 1 and leased.inbox = 0
+        and coalesce(octet_length(entry.data), 0) <= least(${mostEach}, ${mostFreshBytes} / greatest($3::integer, 1))
       limit 1) as entry on true
     order by leased.nth`
 
@@ -226,13 +231,13 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
   const isolatedOf = (keys: number | null): Statement =>
     statement(
       ['claim.session', 'claim.pick', 'claim.lease', 'claim.next', 'claim.commit'],
-      `${wanted},
+      `${selector},
     allowed as materialized (
       select case when ${hasEnded} then 0 else $3::integer end as most),
     picked as materialized (
-      select one.*, row_number() over (order by one.due, one.id) as nth from wanted cross join lateral (
-        select run.id, run.rank, run.due, wanted."of" from ${schema}.runs as run
-        where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
+      select one.*, row_number() over (order by one.due, one.id) as nth from selector cross join lateral (
+        select run.id, run.rank, run.due, selector."of" from ${schema}.runs as run
+        where run.shard = $1::smallint and run.type = selector.type and run.version = selector.version
           and run.readiness = 'isolated' and run.due <= ${clock} and ${isInTime} ${isMine(keys)}
         order by run.due, run.id limit $4::integer) as one
       order by due, id ${picking}),
@@ -241,8 +246,8 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
     select clock.now, (select count(*) from picked) as found, (select most from allowed) as most,
       (select min((
         select run.due from ${schema}.runs as run
-        where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
-          and run.readiness = 'isolated' and run.due > clock.now order by run.due limit 1)) from wanted) as next_due, leased.*
+        where run.shard = $1::smallint and run.type = selector.type and run.version = selector.version
+          and run.readiness = 'isolated' and run.due > clock.now order by run.due limit 1)) from selector) as next_due, leased.*
     from clock left join leased on true
     order by leased.nth`,
     )
@@ -255,10 +260,10 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
       [],
       `
     with clock as materialized (select ${now} as now)
-    select one.id, ${clock} as now from json_to_recordset($2::text::json) as wanted (type text, version integer)
+    select one.id, ${clock} as now from json_to_recordset($2::text::json) as selector (type text, version integer)
       cross join lateral (
         select run.id, run.rank, run.due from ${schema}.runs as run
-        where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
+        where run.shard = $1::smallint and run.type = selector.type and run.version = selector.version
           and run.readiness = '${readiness}' and ${conditions}
         order by ${order} limit $3::integer) as one
     order by ${order}`,
@@ -270,10 +275,10 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
       `
     with clock as materialized (select ${now} as now),
     due as materialized (
-      select one.id from json_to_recordset($2::text::json) as wanted (type text, version integer)
+      select one.id from json_to_recordset($2::text::json) as selector (type text, version integer)
         cross join clock cross join lateral (
           select run.id from ${schema}.runs as run
-          where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
+          where run.shard = $1::smallint and run.type = selector.type and run.version = selector.version
             and run.readiness = 'timed' and run.due <= now and run.due >= $3::bigint ${isMeant(choice)}
           order by run.due, run.id limit ${promotedAtOnce}) as one),
     locked as materialized (
@@ -291,11 +296,11 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
   const chosenPromote = promoteOf(4)
 
   return {
-    lease({ shard, session, limit, window, again, wanted: types, choice, timed }) {
+    lease({ shard, session, limit, window, again, selectors: types, choice, timed }) {
       const arms = armsFor(types.length)
       const { first, again: second } = leaseOf(arms, choice !== undefined)
-      const asked = [shard, session, limit, window, JSON.stringify(types), String(again), timed.since, timed.aheadMs]
-      const values: (string | number | null)[] = asked
+      const shared = [shard, session, limit, window, JSON.stringify(types), String(again), timed.since, timed.aheadMs]
+      const values: (string | number | null)[] = shared
       for (let of = 0; of < arms; of += 1) {
         const { type = null, version = null, type_at: typeAt = null, rank = null, due = null } = types[of] ?? {}
         values.push(type, version, typeAt, rank, due)
@@ -310,10 +315,10 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
     with clock as materialized (select ${now} as now)
     select min((
       select run.due from ${schema}.runs as run
-      where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
+      where run.shard = $1::smallint and run.type = selector.type and run.version = selector.version
         and run.readiness = 'timed' and run.due > ${clock} and run.due <= ${clock} + ${aheadMs}
       order by run.due limit 1)) as due
-    from json_to_recordset($2::text::json) as wanted (type text, version integer)`,
+    from json_to_recordset($2::text::json) as selector (type text, version integer)`,
     ),
     promote: (isChoosing) => (isChoosing ? chosenPromote : promote),
     isolated: (isChoosing) => (isChoosing ? chosenIsolated : isolated),

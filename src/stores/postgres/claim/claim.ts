@@ -90,10 +90,10 @@ export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: C
     shard: number,
     { session, selectors, limit, keys }: ClaimRequest,
   ): Promise<Claimed> {
-    const wanted = distinct(selectors).map((one, of) => ({ ...one, of }))
+    const selected = distinct(selectors).map((one, of) => ({ ...one, of }))
     for (;;) {
       const window = windows.isolated.of(shard, limit)
-      const values = [shard, session, limit, window, JSON.stringify(wanted)]
+      const values = [shard, session, limit, window, JSON.stringify(selected)]
       const choice = choiceOf(keys)
       if (choice !== undefined) values.push(JSON.stringify(choice))
       const rows = await x.execute(statements.isolated(choice !== undefined), values)
@@ -119,10 +119,19 @@ export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: C
     const types = selectors.map((one): Type => ({ ...one, begin: floors.begin(shard, one, how) }))
     const timed = timedFloors.look(shard, selectors, how)
     const places = placesOf(selectors)
-    const wanted = types.map(({ begin, ...one }, of) => {
+    const selected = types.map(({ begin, ...one }, of) => {
       return { ...one, ...begin.place, of, type_at: places.get(one.type) as number }
     })
-    const lease = statements.lease({ shard, session, limit, window, again, wanted, choice: choiceOf(keys), timed })
+    const lease = statements.lease({
+      shard,
+      session,
+      limit,
+      window,
+      again,
+      selectors: selected,
+      choice: choiceOf(keys),
+      timed,
+    })
     const isWalk = timed.aheadMs === null || types.some(({ begin }) => begin.from === 'front')
     const ask = (): Promise<readonly Row[]> => x.execute(lease.statement, lease.values)
     const rows = await (isWalk ? walkPace.walk(ask, how.isFront) : walkPace.beside(ask)).catch((error: unknown) => {

@@ -71,9 +71,9 @@ export function createSessionQueries(dialect: Dialect, monotonic: () => number):
       ended_at = coalesce(session.ended_at, excluded.ended_at)
     returning ended_at is null as alive, (select now from clock) as now, ${minClientOf(schema)} as min_client`,
   )
-  const asked = `asked as materialized (
+  const requested = `requested as materialized (
       select * from json_to_recordset($2::text::json -> 'held'::text)
-        as asked (place integer, id uuid, token bigint, extend bigint, inbox integer, begun integer))`
+        as requested (place integer, id uuid, token bigint, extend bigint, inbox integer, begun integer))`
   // Read once: a generic plan would parse the whole request again for every row that it compares.
   const who = `who as materialized (select $2::text::json ->> 'session'::text as id)`
   const session = `(select id from who)`
@@ -81,10 +81,10 @@ export function createSessionQueries(dialect: Dialect, monotonic: () => number):
   const extend = statement(
     'beat.extend',
     `
-    with ${clock}, ${who}, ${asked}, locked as materialized (
-      select run.id, asked.extend, asked.begun from (select * from asked order by id) as asked cross join lateral (
+    with ${clock}, ${who}, ${requested}, locked as materialized (
+      select run.id, requested.extend, requested.begun from (select * from requested order by id) as requested cross join lateral (
         select run.id from ${schema}.runs as run
-        where run.shard = $1::smallint and run.id = asked.id and run.token = asked.token and run.session = ${session}
+        where run.shard = $1::smallint and run.id = requested.id and run.token = requested.token and run.session = ${session}
           and ${isHeld}
         for no key update ${skipLocked}) as run)
     update ${schema}.runs as run set
@@ -99,14 +99,14 @@ export function createSessionQueries(dialect: Dialect, monotonic: () => number):
   const look = statement(
     'beat.look',
     `
-    with ${clock}, ${who}, ${asked}, judged as materialized (
-      select asked.place, asked.inbox as known, run.inbox, run.control_request,
+    with ${clock}, ${who}, ${requested}, judged as materialized (
+      select requested.place, requested.inbox as known, run.inbox, run.control_request,
         coalesce(run.session = ${session}, false) as mine,
-        coalesce(run.session = ${session} and run.token = asked.token and ${isHeld}, false) as held,
+        coalesce(run.session = ${session} and run.token = requested.token and ${isHeld}, false) as held,
         coalesce(run.session = ${session} and run.status = 'running' and run.deleted_at is null
           and run.timeout_at <= clock.now, false) as over
-      from asked cross join clock left join lateral (
-        select * from ${schema}.runs as run where run.shard = $1::smallint and run.id = asked.id limit 1) as run on true)
+      from requested cross join clock left join lateral (
+        select * from ${schema}.runs as run where run.shard = $1::smallint and run.id = requested.id limit 1) as run on true)
     select place, not held as lost, case when mine then control_request end as control_request,
       case when held and inbox > known then inbox end as inbox, over
     from judged where not held or over or (mine and control_request is not null) or inbox > known`,
@@ -114,10 +114,10 @@ export function createSessionQueries(dialect: Dialect, monotonic: () => number):
   const unknownLeases = statement(
     'beat.unknown',
     `
-    with ${clock}, ${who}, ${asked}, mine as materialized (
+    with ${clock}, ${who}, ${requested}, mine as materialized (
       select run.id, run.token, run.status, run.control_request, run.timeout_at, run.deleted_at, ${isHeld} as held
       from ${schema}.runs as run
-      where run.shard = $1::smallint and run.session = ${session} and run.id <> all(array(select id from asked)))
+      where run.shard = $1::smallint and run.session = ${session} and run.id <> all(array(select id from requested)))
     select 'requested' as what, id, control_request, null::bigint as token from mine where control_request is not null
     union all
     select 'timed out', id, null, null from mine cross join clock
@@ -221,7 +221,7 @@ export function createSessionQueries(dialect: Dialect, monotonic: () => number):
         unknownLeases: unlisted.unknownLeases,
         ...(unlisted.unknownLeasesSkipped === true ? { unknownLeasesSkipped: true } : {}),
         controlRequests: onceById([...controlRequests, ...unlisted.controlRequests], ({ runId }) => runId),
-        mail: seen
+        messages: seen
           .flatMap(({ place, inbox }) => (alive && inbox !== null ? [{ place, inbox }] : []))
           .sort((a, b) => a.place - b.place)
           .map(({ place, inbox }) => ({ runId: idAt(place), inbox })),

@@ -55,8 +55,8 @@ export class TimedFloors {
       return isCut ? { since, aheadMs } : everything
     }
     const { since, next, isStale } = memory
-    const isWanted = mayWalk && (isStale || next !== null)
-    if (!isFront && !isWanted) return { since, aheadMs }
+    const isDueWalk = mayWalk && (isStale || next !== null)
+    if (!isFront && !isDueWalk) return { since, aheadMs }
     memory.isStale = false
     return isFront ? everything : { since, aheadMs: null }
   }

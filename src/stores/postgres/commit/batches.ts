@@ -65,7 +65,8 @@ export class Batches {
       ({ id, shard }) => {
         throw bug('A run is started in a shard that its id does not name', { runId: id, shard })
       },
-      (shard, some) => this.startAside(some, options, (x, few) => this.parts.startQueries.start(x, shard, few), true),
+      (shard, some) =>
+        this.startAside(some, options, (x, items) => this.parts.startQueries.start(x, shard, items), true),
     )
   }
 
@@ -96,7 +97,7 @@ export class Batches {
       transitions,
       ({ runId }) => runId,
       (): Committed => ({ outcome: 'refused', reason: 'not-found' }),
-      (shard, some) => oneByOneIfTaken(some, (few) => this.commitQueries.commit(this.commits, shard, few, options)),
+      (shard, some) => oneByOneIfTaken(some, (items) => this.commitQueries.commit(this.commits, shard, items, options)),
     )
   }
 
@@ -151,8 +152,8 @@ export class Batches {
       ({ runId }) => runId,
       (): ControlResult | Busy => ({ outcome: 'not-found' }),
       (shard, some) =>
-        oneByOneIfTaken(some, (few) =>
-          withoutBusy<ControlCommand, ControlResult | Busy>(few, busy, (spared) =>
+        oneByOneIfTaken(some, (items) =>
+          withoutBusy<ControlCommand, ControlResult | Busy>(items, busy, (spared) =>
             setAside<ControlCommand, ControlResult | Busy>(this.parts.dialect, {
               items: spared,
               busy,
@@ -183,14 +184,14 @@ export class Batches {
             items: spared,
             busy,
             hasOutbound: true,
-            send: async (few, { lockPolicy, patient }) => {
+            send: async (items, { lockPolicy, patient }) => {
               const lockRequest = new LockRequest()
               const release = (x: Execution) =>
-                this.parts.controlQueries.release(x, shard, few, lockRequest, lockPolicy)
+                this.parts.controlQueries.release(x, shard, items, lockRequest, lockPolicy)
               await this.parts.refusedOthers.spare(this.db, lockRequest, () =>
                 this.db.transaction('release.commit', release, { patient }),
               )
-              return few.map(() => null)
+              return items.map(() => null)
             },
           }),
         ),

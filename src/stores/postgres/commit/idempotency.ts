@@ -29,26 +29,26 @@ export interface IdempotencyQueries {
 }
 
 export function createIdempotencyQueries({ schema, shards }: Dialect): IdempotencyQueries {
-  const asked = 'json_to_recordset($2::text::json) as given (type text, key text, run uuid)'
+  const given = 'json_to_recordset($2::text::json) as given (type text, key text, run uuid)'
   // In the order of the keys, in which every transaction takes them.
   const insert = statement(
     [],
     `
     insert into ${schema}.keys (shard, type, key, run_id)
-    select $1::smallint, type, key, run from (select * from ${asked}) as given
+    select $1::smallint, type, key, run from (select * from ${given}) as given
     on conflict do nothing returning run_id`,
   )
   const look = statement(
     [],
     `
-    select given.run, held.run_id from ${asked} cross join lateral (
+    select given.run, held.run_id from ${given} cross join lateral (
       select run_id from ${schema}.keys as held
       where held.shard = $1::smallint and held.key = given.key and held.type = given.type offset 0) as held`,
   )
   const remove = statement(
     [],
     `
-    with given as materialized (select * from ${asked})
+    with given as materialized (select * from ${given})
     delete from ${schema}.keys as held using given
     where held.shard = $1::smallint and held.key = any(array(select key from given)) and held.key = given.key
       and held.run_id = given.run`,

@@ -83,7 +83,7 @@ class PostgresCommitWork extends PostgresUnitOfWork implements StartingWork {
     return (rival?.['id'] as string | undefined) ?? null
   }
 
-  hasMail({ id, runId }: Transition, after: number, names: readonly string[]): boolean {
+  hasMessageAfter({ id, runId }: Transition, after: number, names: readonly string[]): boolean {
     return this.seen.messageArrived.has(id) || this.hasPut(runId, after, names)
   }
 
@@ -130,46 +130,46 @@ export function createLockedCommitQueries(
     'commit.look',
     `
     select run.id, run.unique_key
-      from (select distinct value as key from json_array_elements_text($2::text::json)) as asked cross join lateral (
+      from (select distinct value as key from json_array_elements_text($2::text::json)) as requested cross join lateral (
         select * from ${schema}.runs
-        where shard = $1::smallint and unique_key = asked.key and ended_at is null and deleted_at is null offset 0) as run`,
+        where shard = $1::smallint and unique_key = requested.key and ended_at is null and deleted_at is null offset 0) as run`,
   )
 
   // Apart from the lock, as every read is: a sender has the lock of the run before it puts a message into the mailbox.
-  const mail = statement(
+  const messages = statement(
     'commit.look',
     `
-    select distinct asked.t
-    from json_to_recordset($2::text::json) as asked (t text, r uuid, after integer, name text, takes json)
+    select distinct requested.t
+    from json_to_recordset($2::text::json) as requested (t text, r uuid, after integer, name text, takes json)
     cross join lateral (
       select 1 from ${schema}.messages as message
-      where message.shard = $1::smallint and message.run_id = asked.r and message.name = asked.name
-        and message.taken_by is null and message.position > asked.after
-        and message.id not in (select json_array_elements_text(asked.takes))
+      where message.shard = $1::smallint and message.run_id = requested.r and message.name = requested.name
+        and message.taken_by is null and message.position > requested.after
+        and message.id not in (select json_array_elements_text(requested.takes))
       limit 1) as message`,
   )
 
-  async function lookForMail(
+  async function lookForMessages(
     x: Execution,
     shard: number,
     transitions: readonly Transition[],
   ): Promise<ReadonlySet<string>> {
-    const asked = transitions.flatMap(({ id: t, runId: r, parkIf, takes }) =>
+    const requested = transitions.flatMap(({ id: t, runId: r, parkIf, takes }) =>
       (parkIf?.wakeNames ?? []).map((name) => ({ t, r, after: parkIf?.inbox ?? 0, name, takes })),
     )
-    if (asked.length === 0) return new Set()
-    const rows = await x.execute(mail, [shard, JSON.stringify(asked)])
+    if (requested.length === 0) return new Set()
+    const rows = await x.execute(messages, [shard, JSON.stringify(requested)])
     return new Set(rows.map((row) => row['t'] as string))
   }
 
   async function look(x: Execution, shard: number, transitions: readonly Transition[]): Promise<Look> {
-    const asked = transitions.flatMap(({ runId: r, guard, append }) => [
+    const requested = transitions.flatMap(({ runId: r, guard, append }) => [
       { r, s: guard.seq + 1 },
       { r, s: guard.seq + append.length },
     ])
     const [seen, messageArrived] = await Promise.all([
-      x.execute(places, [shard, JSON.stringify(asked)]),
-      lookForMail(x, shard, transitions),
+      x.execute(places, [shard, JSON.stringify(requested)]),
+      lookForMessages(x, shard, transitions),
     ])
     const entries = new Map(
       seen.slice(1).map((row) => {

@@ -70,8 +70,8 @@ export function createLockFilter(dialect: Dialect, refusedOthers: Pick<RefusedOt
     lock: typeof lockRuns,
     known: typeof lockRuns,
   ): Promise<ReadonlySet<string>> {
-    const asked = Array.from(shards, ([shard, some]) => [shard, JSON.stringify(some)] as const)
-    const both = asked.flatMap((values) => [x.execute(lock, values), x.execute(known, values)])
+    const requested = Array.from(shards, ([shard, some]) => [shard, JSON.stringify(some)] as const)
+    const both = requested.flatMap((values) => [x.execute(lock, values), x.execute(known, values)])
     const got = new Set<string>()
     const missing = new Set<string>()
     for (const [index, rows] of (await Promise.all(both)).entries()) {

@@ -70,9 +70,9 @@ export function createRewriteQueries({ schema, feedNumber }: Dialect): RewriteQu
   const planOf = (end: ExchangeMethod): Statements => {
     const write = end === 'deliver' ? 'deliver.bump' : (`${end}.write` as const)
     // A delivery appends nothing.
-    const isMail = end === 'deliver'
-    const append: readonly StatementName[] = isMail ? [write] : [write, `${end}.append`]
-    const last: readonly StatementName[] = isMail ? [] : [`${end}.feed`]
+    const isDelivery = end === 'deliver'
+    const append: readonly StatementName[] = isDelivery ? [write] : [write, `${end}.append`]
+    const last: readonly StatementName[] = isDelivery ? [] : [`${end}.feed`]
     return {
       silent: statement(write, `${rows} select 1`),
       appending: statement(append, `${rows} ${entries('$4::bigint')}`),

@@ -30,14 +30,14 @@ export function createStartQueries(
 ): StartQueries {
   const planned = (...names: readonly StatementName[]): readonly StatementName[] =>
     as === 'start' ? names : ['commit.start']
-  const mailing = `,
-    mailed as (
+  const insertingMessages = `,
+    sent as (
       insert into ${schema}.messages (shard, run_id, position, id, kind, name, data, on_unread, delivery, retain_ms, at,
         outcome)
       select $1::smallint, id, position, m, kind, name, data, on_unread, delivery, retain_ms, created_at, 'queued'
-      from json_to_recordset($3::text::json) as letter (
+      from json_to_recordset($3::text::json) as message (
         r uuid, position integer, m text, kind text, name text, data text, on_unread text, delivery text,
-        retain_ms bigint) join made on made.id = letter.r)`
+        retain_ms bigint) join made on made.id = message.r)`
   // In the order of the batch.
   const feeding = `,
     fed as (
@@ -91,9 +91,9 @@ export function createStartQueries(
     plain: statement(planned(...first), inserting('')),
     fed: statement(planned(...first, 'start.feed'), inserting(feeding)),
   }
-  const insertWithMail = {
-    plain: statement(planned(...first, 'start.mail'), inserting(mailing)),
-    fed: statement(planned(...first, 'start.mail', 'start.feed'), inserting(mailing + feeding)),
+  const insertWithMessages = {
+    plain: statement(planned(...first, 'start.messages'), inserting(insertingMessages)),
+    fed: statement(planned(...first, 'start.messages', 'start.feed'), inserting(insertingMessages + feeding)),
   }
 
   const look = statement(
@@ -129,12 +129,12 @@ export function createStartQueries(
     const byId = new Map(chosen.map((run) => [run.id, run]))
     const nth = new Map(runs.map((run, index) => [run, index]))
     const given = chosen.map((run, place) => ({ ...givenOf(run, place), nth: nth.get(run) }))
-    const mail = chosen.flatMap(messageNameOf)
+    const messages = chosen.flatMap(messageNameOf)
     const kind = as === 'start' && chosen.some(({ feed }) => feed) ? 'fed' : 'plain'
     const rows =
-      mail.length === 0
+      messages.length === 0
         ? await x.execute(insert[kind], [shard, JSON.stringify(given)])
-        : await x.execute(insertWithMail[kind], [shard, JSON.stringify(given), JSON.stringify(mail)])
+        : await x.execute(insertWithMessages[kind], [shard, JSON.stringify(given), JSON.stringify(messages)])
     const answers = new Map<NewRun, Started>()
     for (const row of rows) {
       const run = byId.get(row['id'] as string) as NewRun
@@ -142,7 +142,7 @@ export function createStartQueries(
       const made = newRow(run, Number(row['created_at']), leased)
       if (!leased) hintPlace(x, made)
       hintDeadline(x, made, made.createdAt)
-      answers.set(run, { created: true, taken: null, run: { ...made, inbox: lettersOf(run).length } })
+      answers.set(run, { created: true, taken: null, run: { ...made, inbox: messagesOf(run).length } })
     }
     return answers
   }
@@ -204,7 +204,7 @@ function givenOf(run: NewRun, place: number): object {
   if (run.tags.length > 0) given['tags'] = JSON.stringify(run.tags)
   if (run.metadata !== null) given['metadata'] = run.metadata
   if ((run.keyId ?? null) !== null) given['key_id'] = run.keyId
-  const { length } = lettersOf(run)
+  const { length } = messagesOf(run)
   if (length > 0) given['inbox'] = length
   if (run.feed) given['feed'] = true
   given['entry_kind'] = first.kind
@@ -216,12 +216,14 @@ function givenOf(run: NewRun, place: number): object {
 }
 
 /** The first messages of its mailbox, each once. */
-function lettersOf({ mail = [] }: NewRun): readonly MessageDraft[] {
-  return mail.length < 2 ? mail : [...new Map(mail.toReversed().map((one) => [one.id, one])).values()].toReversed()
+function messagesOf({ messages = [] }: NewRun): readonly MessageDraft[] {
+  return messages.length < 2
+    ? messages
+    : [...new Map(messages.toReversed().map((one) => [one.id, one])).values()].toReversed()
 }
 
 function messageNameOf(run: NewRun): readonly object[] {
-  return lettersOf(run).map(({ id: m, kind, name, data, policy }, index) => {
+  return messagesOf(run).map(({ id: m, kind, name, data, policy }, index) => {
     const draft = { r: run.id, position: index + 1, m, kind, name, data }
     return policy === null ? draft : { ...draft, ...policyColumns(policy) }
   })

@@ -168,13 +168,13 @@ export function inTime(pool: PoolLike, ms: number): PoolLike {
 function connected(pool: PoolLike, { ms, signal }: WaitLimit): Promise<ClientLike> {
   return new Promise((resolve, reject) => {
     let isOver = false
-    const giveUp = (error: unknown): void => {
+    const fail = (error: unknown): void => {
       isOver = true
       settle()
       reject(error)
     }
-    const onAbort = (): void => giveUp(signal?.reason)
-    const timer = ms === undefined ? undefined : setTimeout(() => giveUp(noConnection(ms)), ms)
+    const onAbort = (): void => fail(signal?.reason)
+    const timer = ms === undefined ? undefined : setTimeout(() => fail(noConnection(ms)), ms)
     const settle = (): void => {
       clearTimeout(timer)
       signal?.removeEventListener('abort', onAbort)
@@ -188,7 +188,7 @@ function connected(pool: PoolLike, { ms, signal }: WaitLimit): Promise<ClientLik
         resolve(client)
       },
       (error: unknown) => {
-        if (!isOver) giveUp(unanswered(error))
+        if (!isOver) fail(unanswered(error))
       },
     )
   })

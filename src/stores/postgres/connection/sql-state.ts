@@ -3,7 +3,7 @@
 // operator acts is STORE_REFUSED (workers keep their work as well, callers learn at once what to do), an entry that can never
 // be stored is ENTRY_REJECTED (the engine finds the entry and fails its run), and any other is a defect of ours.
 
-import { isDefect, isOfTheWay } from '../../../core/errors/driver-error.ts'
+import { isDefect, isConnectionFault } from '../../../core/errors/driver-error.ts'
 import { HoldfastError, isHoldfastError, type ErrorCode } from '../../../core/errors/error.ts'
 
 /** The five characters with which Postgres names an error; undefined if the error is not from Postgres. */
@@ -128,7 +128,7 @@ const connectionWords =
 function isOfTheConnection(error: unknown, text: string): boolean {
   if (isDefect(error)) return false
   // A value that is no error at all is an event of a socket.
-  return !(error instanceof Error) || isOfTheWay(error) || connectionWords.test(text)
+  return !(error instanceof Error) || isConnectionFault(error) || connectionWords.test(text)
 }
 
 /**
@@ -144,7 +144,7 @@ function failed(error: unknown): HoldfastError {
   return new HoldfastError('STORE_UNAVAILABLE', message, { cause: error, details: { sqlState: null } })
 }
 
-function strange(error: unknown, text: string): HoldfastError {
+function unexpected(error: unknown, text: string): HoldfastError {
   const message =
     `A statement could not be sent: ${text}. Neither Postgres nor the connection to it said so. If a payload is not the ` +
     'cause, this is a defect of Holdfast: please report it.'
@@ -157,7 +157,7 @@ export function translated(error: unknown): HoldfastError {
   const text = error instanceof Error ? error.message : String(error)
   const state = sqlStateOf(error)
   const details = { sqlState: state ?? null, ...(isOfRow(error, state) ? { row: true } : {}) }
-  if (state === undefined) return isOfTheConnection(error, text) ? failed(error) : strange(error, text)
+  if (state === undefined) return isOfTheConnection(error, text) ? failed(error) : unexpected(error, text)
   const meaning = isOfRow(error, state) ? ofPolicy : (meanings[state] ?? meanings[state.slice(0, 2)])
   if (meaning !== undefined) {
     return new HoldfastError(meaning.code, `${meaning.message} Postgres says: ${text}`, { cause: error, details })

@@ -56,22 +56,22 @@ export function createControlQueries(
     select ${now} as now, null as run_id, null as request
     union all
     select null, run_id::text, transition_id
-    from json_to_recordset($2::text::json) as asked ("runId" uuid, id text) cross join lateral (
+    from json_to_recordset($2::text::json) as requested ("runId" uuid, id text) cross join lateral (
       select * from ${schema}.journal as entry
-      where entry.shard = $1::smallint and entry.run_id = "runId" and entry.transition_id = asked.id offset 0) as entry`,
+      where entry.shard = $1::smallint and entry.run_id = "runId" and entry.transition_id = requested.id offset 0) as entry`,
   )
   const holders = statement(
     'control.look',
     `
     select ${runColumns('run')}
-      from (select distinct value as key from json_array_elements_text($2::text::json)) as asked cross join lateral (
+      from (select distinct value as key from json_array_elements_text($2::text::json)) as requested cross join lateral (
         select * from ${schema}.runs
-        where shard = $1::smallint and unique_key = asked.key and ended_at is null and deleted_at is null offset 0) as run`,
+        where shard = $1::smallint and unique_key = requested.key and ended_at is null and deleted_at is null offset 0) as run`,
   )
 
   async function lookFor(x: Execution, shard: number, requests: readonly ControlCommand[]): Promise<Look> {
-    const asked = JSON.stringify(requests.map(({ runId, id }) => ({ runId, id })))
-    const seen = await x.execute(look, [shard, asked])
+    const requested = JSON.stringify(requests.map(({ runId, id }) => ({ runId, id })))
+    const seen = await x.execute(look, [shard, requested])
     const applied = seen.slice(1).map((row) => `${row['run_id'] as string} ${row['request'] as string}`)
     return { now: Number(seen[0]?.['now']), applied: new Set(applied) }
   }

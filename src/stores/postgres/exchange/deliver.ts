@@ -50,19 +50,19 @@ export function createDeliverQueries(dialect: Dialect, exchange: ExchangeRunner)
   const countUnread = statement(
     'deliver.look',
     `
-    select asked.id::text as run_id, asked.most, counted.unread
-    from json_to_recordset($2::text::json) as asked (id uuid, most bigint, inbox bigint, last bigint)
+    select requested.id::text as run_id, requested.most, counted.unread
+    from json_to_recordset($2::text::json) as requested (id uuid, most bigint, inbox bigint, last bigint)
     cross join lateral (
       select coalesce((
         select position from ${schema}.messages as message
-        where message.shard = $1::smallint and message.run_id = asked.id and message.taken_by is null
-        order by message.position limit 1), asked.inbox + 1) as position) as oldest
+        where message.shard = $1::smallint and message.run_id = requested.id and message.taken_by is null
+        order by message.position limit 1), requested.inbox + 1) as position) as oldest
     cross join lateral (
       select count(*) as unread from (
         select 1 from ${schema}.messages as message
-        where message.shard = $1::smallint and message.run_id = asked.id and message.taken_by is null
-        limit asked.most) as message) as counted
-    where oldest.position <= asked.last - asked.most + 1`,
+        where message.shard = $1::smallint and message.run_id = requested.id and message.taken_by is null
+        limit requested.most) as message) as counted
+    where oldest.position <= requested.last - requested.most + 1`,
   )
   const put = statement(
     ['deliver.bump', 'deliver.insert'],
@@ -84,18 +84,18 @@ export function createDeliverQueries(dialect: Dialect, exchange: ExchangeRunner)
 
   /** Of runs that have ever got as many messages as they may leave unread: how many they have not read, counted up to that. */
   async function lookDepths(x: Execution, drafts: readonly NewMessage[], runs: RunsById): Promise<Depths> {
-    const asked = new Map<
+    const requested = new Map<
       string,
       { readonly id: string; readonly most: number; readonly inbox: number; last: number }
     >()
     for (const { runId: id, mostUnread: most } of drafts) {
       const inbox = runs.get(id)?.inbox
       if (inbox === undefined || most === undefined) continue
-      const known = asked.get(depthKey(id, most))
-      if (known === undefined) asked.set(depthKey(id, most), { id, most, inbox, last: inbox })
+      const known = requested.get(depthKey(id, most))
+      if (known === undefined) requested.set(depthKey(id, most), { id, most, inbox, last: inbox })
       else known.last += 1
     }
-    const deep = [...asked.values()].filter(({ most, last }) => last >= most)
+    const deep = [...requested.values()].filter(({ most, last }) => last >= most)
     const depths = new Map<string, number>()
     for (const [shard, some] of byShard(dialect, deep, ({ id }) => id)) {
       for (const row of await x.execute(countUnread, [shard, JSON.stringify(some)])) {
@@ -121,8 +121,8 @@ export function createDeliverQueries(dialect: Dialect, exchange: ExchangeRunner)
   /** The same of every shard that has one of them. */
   async function lookEverywhere(x: Execution, drafts: readonly MessageDraft[]): Promise<MailboxLook> {
     const shards = byShard(dialect, drafts, ({ runId }) => runId)
-    const asked = shards.size === 0 ? [[0, []] as const] : [...shards]
-    const seen = await Promise.all(asked.map(([shard, some]) => lookFor(x, shard, some)))
+    const requested = shards.size === 0 ? [[0, []] as const] : [...shards]
+    const seen = await Promise.all(requested.map(([shard, some]) => lookFor(x, shard, some)))
     const times = seen.map((one) => one.now)
     return { now: Math.max(...times), known: new Map(seen.flatMap(({ known }) => [...known])) }
   }
@@ -147,7 +147,7 @@ export function createDeliverQueries(dialect: Dialect, exchange: ExchangeRunner)
       const bumps = Array.from(new Set(fresh.map(({ runId }) => runId)), (runId) => {
         const run = work.run(runId) as Run
         const { id, inbox, readiness, due, session } = run
-        if (session !== null) x.hints.push({ kind: 'mail', runId })
+        if (session !== null) x.hints.push({ kind: 'message', runId })
         if (!woken.has(id)) return { id, inbox }
         hintPlace(x, run)
         return { id, inbox, readiness, due }

@@ -89,7 +89,7 @@ export function createExchangeRunner(dialect: Dialect, refused: Pick<RefusedOthe
     const lockedOut = await aside.lockedOut(x, lockRequest, lockPolicy)
     for (const id of lockedOut.runs) lockRequest.runs.delete(id)
     for (const name of lockedOut.topics) lockRequest.topics.delete(name)
-    const asked = new Set(lockRequest.runs)
+    const requested = new Set(lockRequest.runs)
     // Sent together, executed one after the other: the reads see the commits of the earlier lock holders.
     const [{ runs, topics }, seen, looked] = await Promise.all([
       loader.lock(x, end, lockRequest),
@@ -101,7 +101,7 @@ export function createExchangeRunner(dialect: Dialect, refused: Pick<RefusedOthe
     for (const name of lockedOut.topics) lockRequest.topics.add(name)
     const ownRuns = (seen.locked ?? []).filter(({ id }) => !lockedOut.runs.has(id))
     const own = ownRuns.map((run) => [run.id, run] as const)
-    const lockedRows = { ...looked, asked, lockedOut: lockedOut.runs, runs: new Map([...runs, ...own]), topics }
+    const lockedRows = { ...looked, requested, lockedOut: lockedOut.runs, runs: new Map([...runs, ...own]), topics }
     assertLocked(lockedRows, lockedOut.runs)
     return { seen, lockedRows, guard: new Guard(lockedOut) }
   }
@@ -135,12 +135,12 @@ export function createExchangeRunner(dialect: Dialect, refused: Pick<RefusedOthe
 }
 
 /** All waiting runs are locked, at once: not one after the other as the rules come to them. */
-function assertLocked({ waits, asked, runs }: LockedRows, lockedOut: ReadonlySet<string>): void {
+function assertLocked({ waits, requested, runs }: LockedRows, lockedOut: ReadonlySet<string>): void {
   const late = new Set<string>()
   for (const [key, list] of waits) {
     for (const { runId, missed } of list) {
-      const isWanted = missed === null || key.startsWith('late ')
-      if (isWanted && !asked.has(runId) && !runs.has(runId) && !lockedOut.has(runId)) late.add(runId)
+      const isCandidate = missed === null || key.startsWith('late ')
+      if (isCandidate && !requested.has(runId) && !runs.has(runId) && !lockedOut.has(runId)) late.add(runId)
     }
   }
   if (late.size === 0) return

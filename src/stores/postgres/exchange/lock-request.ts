@@ -144,7 +144,7 @@ export class LockRequest {
   }
 
   /** A run may end that has not read this. */
-  giveUp(message: Message): void {
+  addDeadLetter(message: Message): void {
     const { policy, name } = message
     if (policy?.onUnread === 'broadcast') {
       this.broadcast({ name, delivery: policy.delivery }, passedOnId(message), defaultPageLimits.passedOn)

@@ -13,7 +13,7 @@ export type LastEntry = ReturnType<UnitOfWork['lastEntry']>
 /** The rows that were locked and read. A requested row that is not there is known not to exist. */
 export interface LockedRows {
   /** The ids of runs that were to be locked. */
-  readonly asked: ReadonlySet<string>
+  readonly requested: ReadonlySet<string>
   /** Runs that were to be locked, and that another transaction has locked. */
   readonly lockedOut: ReadonlySet<string>
   readonly runs: ReadonlyMap<string, Run>

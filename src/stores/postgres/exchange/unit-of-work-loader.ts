@@ -31,7 +31,7 @@ export interface UnitOfWorkLoader {
     end: ExchangeMethod,
     lockRequest: LockRequest,
     lockedOut: ReadonlySet<string>,
-  ): Promise<Omit<LockedRows, 'asked' | 'lockedOut' | 'runs' | 'topics'>>
+  ): Promise<Omit<LockedRows, 'requested' | 'lockedOut' | 'runs' | 'topics'>>
 }
 
 interface Placed {
@@ -44,9 +44,9 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
   const shardOfTopic = (name: string): number => shardFor(name, dialect.shards)
 
   /** Asks every shard for its own, in the order of the shards, and answers all rows. */
-  function ask(x: Execution, query: Statement, asked: readonly Placed[]): Promise<readonly Row[]> {
+  function ask(x: Execution, query: Statement, requested: readonly Placed[]): Promise<readonly Row[]> {
     const byShard = new Map<number, (object | string)[]>()
-    for (const { shard, json } of asked) {
+    for (const { shard, json } of requested) {
       const some = byShard.get(shard)
       if (some === undefined) byShard.set(shard, [json])
       else some.push(json)
@@ -77,28 +77,31 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
    * end.
    */
   function placedEnds(lockRequest: LockRequest, most: AtOnce): readonly Placed[] {
-    const after = lockRequest.chore?.kind === 'mail' ? lockRequest.chore.position : 0
+    const after = lockRequest.chore?.kind === 'messages' ? lockRequest.chore.position : 0
     const from = lockRequest.chore?.kind === 'end' ? lockRequest.chore.after : null
     const { openedAt: at, runId: run } = from ?? beforeAll
-    const { mail, waits } = most
-    return placed(lockRequest.ends).map(({ shard, json: id }) => ({ shard, json: { id, after, mail, at, run, waits } }))
+    const { messages, waits } = most
+    return placed(lockRequest.ends).map(({ shard, json: id }) => ({
+      shard,
+      json: { id, after, messages, at, run, waits },
+    }))
   }
 
   /** One more than are dealt with, so that it is known whether there are more. */
   function oneMore(lockRequest: LockRequest): AtOnce {
-    const { mail, waits } = atOnce(lockRequest)
-    return { mail: mail + 1, waits: waits + 1 }
+    const { messages, waits } = atOnce(lockRequest)
+    return { messages: messages + 1, waits: waits + 1 }
   }
 
   async function lookBacklogs(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
     // A topic that keeps nothing needs no read: subscribers get only later broadcasts.
-    const asked = [...lockRequest.backlogs.values()].filter(
+    const requested = [...lockRequest.backlogs.values()].filter(
       ({ delivery, retainMs }) => delivery === 'one' || retainMs > 0,
     )
     const rows = await ask(
       x,
       statements[end].backlogs,
-      asked.map(({ topic, delivery, most, retainMs }) => ({
+      requested.map(({ topic, delivery, most, retainMs }) => ({
         shard: shardOfTopic(topic),
         json: { topic, delivery, most: delivery === 'one' ? most + 1 : null, retain: retainMs },
       })),
@@ -121,12 +124,12 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
     return { backlogs, cut, received }
   }
 
-  async function lookMessages(x: Execution, end: ExchangeMethod, asked: readonly { runId: string; id: string }[]) {
-    const known = new Map(asked.map(({ runId, id }) => [`${runId} ${id}`, false]))
+  async function lookMessages(x: Execution, end: ExchangeMethod, requested: readonly { runId: string; id: string }[]) {
+    const known = new Map(requested.map(({ runId, id }) => [`${runId} ${id}`, false]))
     const rows = await ask(
       x,
       statements[end].messages,
-      asked.flatMap((json) => {
+      requested.flatMap((json) => {
         const shard = shardOfRun(dialect, json.runId)
         return shard === undefined ? [] : [{ shard, json }]
       }),
@@ -161,12 +164,12 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
   }
 
   async function lookUnread(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
-    const { mail: most } = atOnce(lockRequest)
+    const { messages: most } = atOnce(lockRequest)
     const cutUnread = new Set<string>()
     // Waiting runs are notified without reading the mailbox.
     const unread = new Map<string, Message[]>(most === 0 ? [] : Array.from(lockRequest.ends, (id) => [id, []]))
-    const asked = most === 0 ? [] : placedEnds(lockRequest, oneMore(lockRequest))
-    for (const message of (await ask(x, statements[end].unread, asked)).map(messageOf)) {
+    const requested = most === 0 ? [] : placedEnds(lockRequest, oneMore(lockRequest))
+    for (const message of (await ask(x, statements[end].unread, requested)).map(messageOf)) {
       const list = unread.get(message.runId) ?? []
       if (list.length < most) list.push(message)
       else cutUnread.add(message.runId)
@@ -179,13 +182,13 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
     const { chore: own } = lockRequest
     const isOfTopic = own?.kind === 'topic' || own?.kind === 'late'
     const topics = new Set([...lockRequest.broadcastIds.keys(), ...(isOfTopic ? [own.target] : [])])
-    const asked: Pick<Chore, 'kind' | 'target'>[] = [...topics].flatMap((target) => [
+    const requested: Pick<Chore, 'kind' | 'target'>[] = [...topics].flatMap((target) => [
       { kind: 'topic', target },
       { kind: 'late', target },
     ])
-    if (own !== null && !isOfTopic) asked.push(own)
+    if (own !== null && !isOfTopic) requested.push(own)
     const chores = new Map<string, Chore | undefined>()
-    const placedChores = asked.flatMap(({ kind, target }) => {
+    const placedChores = requested.flatMap(({ kind, target }) => {
       chores.set(`${kind} ${target}`, undefined)
       const shard = shardOfChore(dialect, { kind, target })
       return shard === undefined ? [] : [{ shard, json: { kind, target } }]
@@ -212,8 +215,8 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
     position: number,
     most: number,
   ): Promise<readonly Broadcast[]> {
-    const asked = [{ shard: shardOfTopic(topic), json: { topic, position, most } }]
-    return (await ask(x, statements[end].broadcastsFrom, asked)).map(broadcastOf)
+    const requested = [{ shard: shardOfTopic(topic), json: { topic, position, most } }]
+    return (await ask(x, statements[end].broadcastsFrom, requested)).map(broadcastOf)
   }
 
   function placedLate({ late }: LockRequest, more: number): readonly Placed[] {
@@ -239,14 +242,14 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
 
   async function lookBroadcasts(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
     const broadcasts = new Map<string, Broadcast | undefined>()
-    const asked: Placed[] = []
+    const requested: Placed[] = []
     for (const [topic, ids] of lockRequest.broadcastIds) {
       for (const id of ids) {
         broadcasts.set(`${topic} ${id}`, undefined)
-        asked.push({ shard: shardOfTopic(topic), json: { topic, id } })
+        requested.push({ shard: shardOfTopic(topic), json: { topic, id } })
       }
     }
-    for (const row of (await ask(x, statements[end].broadcasts, asked)).map(broadcastOf)) {
+    for (const row of (await ask(x, statements[end].broadcasts, requested)).map(broadcastOf)) {
       broadcasts.set(`${row.topic} ${row.id}`, row)
     }
     return broadcasts
@@ -254,21 +257,21 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
 
   /** The broadcasts that decide whether a topic is full: one for each that is sent to it. */
   async function lookKept(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
-    const asked = Array.from(lockRequest.kept.values(), (json) => ({ shard: shardOfTopic(json.topic), json }))
-    const rows = await ask(x, statements[end].kept, asked)
+    const requested = Array.from(lockRequest.kept.values(), (json) => ({ shard: shardOfTopic(json.topic), json }))
+    const rows = await ask(x, statements[end].kept, requested)
     return new Map(rows.map(broadcastOf).map((one) => [`${one.topic} ${one.position}`, one] as const))
   }
 
   async function lookCrowds(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
     const crowds = new Map<string, { waiting: number; readonly among: Set<string> }>()
-    const asked = Array.from(lockRequest.crowds, ([topic, most]) => {
+    const requested = Array.from(lockRequest.crowds, ([topic, most]) => {
       crowds.set(topic, { waiting: 0, among: new Set() })
       return {
         shard: shardOfTopic(topic),
         json: { topic, most, runs: [...(lockRequest.subscribing.get(topic)?.runs ?? [])] },
       }
     })
-    for (const row of await ask(x, statements[end].crowds, asked)) {
+    for (const row of await ask(x, statements[end].crowds, requested)) {
       const crowd = crowds.get(row['topic'] as string)
       if (crowd === undefined) continue
       if (row['run_id'] === null) crowd.waiting = Number(row['waiting'])
@@ -286,7 +289,7 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
     async candidates(x, end, lockRequest) {
       for (const row of await ask(x, statements[end].candidatesOfEnds, placedEnds(lockRequest, atOnce(lockRequest)))) {
         if (row['name'] === null) lockRequest.runs.add(row['run_id'] as string)
-        else lockRequest.giveUp(messageOf(row))
+        else lockRequest.addDeadLetter(messageOf(row))
       }
       const waiters = await ask(x, statements[end].candidatesOfTopics, placedWaiters(lockRequest, 0))
       // A late subscriber is skipped until it has got the broadcasts that it missed.
@@ -357,14 +360,14 @@ const beforeAll = { openedAt: Number.MIN_SAFE_INTEGER, runId: '00000000-0000-000
 
 /** How many messages of a run are settled, and how many of the runs that wait on it are notified. */
 interface AtOnce {
-  readonly mail: number
+  readonly messages: number
   readonly waits: number
 }
 
 /** A transaction in which many runs end does less for each, so that all of them together are bounded. */
 function atOnce({ chore, ends }: LockRequest): AtOnce {
-  if (chore?.kind === 'mail') return { mail: defaultPageLimits.mail, waits: 0 }
-  if (chore?.kind === 'end') return { mail: 0, waits: defaultPageLimits.watchers }
+  if (chore?.kind === 'messages') return { messages: defaultPageLimits.messages, waits: 0 }
+  if (chore?.kind === 'end') return { messages: 0, waits: defaultPageLimits.watchers }
   const each = withEachEnd(defaultPageLimits, ends.size)
-  return { mail: each, waits: each }
+  return { messages: each, waits: each }
 }

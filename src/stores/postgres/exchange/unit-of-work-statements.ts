@@ -41,26 +41,26 @@ export function loadingStatements(
   return Object.fromEntries(exchangeMethods.map((end) => [end, of(end)])) as Record<ExchangeMethod, LoadingStatements>
 }
 
-const ids = 'json_array_elements_text($2::text::json) as asked (id)'
+const ids = 'json_array_elements_text($2::text::json) as requested (id)'
 
 function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
-  const asked = 'id uuid, after bigint, mail bigint, at bigint, run uuid, waits bigint'
-  const runs = `json_to_recordset($2::text::json) as asked (${asked})`
+  const requested = 'id uuid, after bigint, messages bigint, at bigint, run uuid, waits bigint'
+  const runs = `json_to_recordset($2::text::json) as requested (${requested})`
   // In order along the index of unread messages: so many, however many there are, and however many were read.
   const unread = `
       select * from ${schema}.messages as message
-      where message.shard = $1::smallint and message.run_id = asked.id and message.taken_by is null
-        and message.position > asked.after
-      order by message.position limit asked.mail`
+      where message.shard = $1::smallint and message.run_id = requested.id and message.taken_by is null
+        and message.position > requested.after
+      order by message.position limit requested.messages`
   // In its order along the index of waits on runs: so many, however many there are. Only this statement names the delivery,
   // as that index does: a wait that is looked up by its key is not looked for in it, among the waits that are older.
   const waits = `
       select * from ${schema}.waits as wait
-      where wait.shard = $1::smallint and wait.kind = 'run' and wait.target = asked.id::text and wait.delivery is null
-        and (wait.opened_at, wait.run_id) >= (asked.at, asked.run)
-      order by wait.opened_at, wait.run_id, wait.effect limit asked.waits`
+      where wait.shard = $1::smallint and wait.kind = 'run' and wait.target = requested.id::text and wait.delivery is null
+        and (wait.opened_at, wait.run_id) >= (requested.at, requested.run)
+      order by wait.opened_at, wait.run_id, wait.effect limit requested.waits`
   return {
-    // The next page of the waits on runs that may end, and those of the next page of their mail that would go to a topic then.
+    // The next page of the waits on runs that may end, and those of the next page of their messages that would go to a topic then.
     candidatesOfEnds: `
     select wait.run_id::text as run_id, null::integer as position, null as id, null as kind, null as name, null as data,
       null as on_unread, null as delivery, null::bigint as retain_ms, null::bigint as at
@@ -75,12 +75,12 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
     // In the order of their names, as the locks.
     makeTopics: `
     insert into ${schema}.topics (shard, name)
-    select $1::smallint, id from (select distinct id from ${ids} order by id) as asked on conflict do nothing`,
+    select $1::smallint, id from (select distinct id from ${ids} order by id) as requested on conflict do nothing`,
 
     lockTopics: `
-    select topic.name, topic.position from (select distinct id from ${ids} order by id) as asked cross join lateral (
+    select topic.name, topic.position from (select distinct id from ${ids} order by id) as requested cross join lateral (
       select * from ${schema}.topics as topic
-      where topic.shard = $1::smallint and topic.name = asked.id for no key update) as topic`,
+      where topic.shard = $1::smallint and topic.name = requested.id for no key update) as topic`,
 
     // The next page, and one more if there are more.
     waitsOnRuns: `
@@ -89,20 +89,20 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
 
     waitsOnTopics: `
     select ${waitColumns('wait')}
-    from json_to_recordset($2::text::json) as asked (
+    from json_to_recordset($2::text::json) as requested (
       topic text, delivery text, most bigint, at bigint, run uuid) cross join lateral (
       select * from ${schema}.waits as wait
-      where wait.shard = $1::smallint and wait.kind = 'topic' and wait.target = asked.topic
-        and wait.delivery = asked.delivery and (wait.opened_at, wait.run_id) > (asked.at, asked.run)
-      order by wait.opened_at, wait.run_id limit asked.most) as wait`,
+      where wait.shard = $1::smallint and wait.kind = 'topic' and wait.target = requested.topic
+        and wait.delivery = requested.delivery and (wait.opened_at, wait.run_id) > (requested.at, requested.run)
+      order by wait.opened_at, wait.run_id limit requested.most) as wait`,
 
     lateOnTopics: `
     select ${waitColumns('wait')}
-    from json_to_recordset($2::text::json) as asked (topic text, most bigint, at bigint, run uuid) cross join lateral (
+    from json_to_recordset($2::text::json) as requested (topic text, most bigint, at bigint, run uuid) cross join lateral (
       select * from ${schema}.waits as wait
-      where wait.shard = $1::smallint and wait.target = asked.topic and wait.missed is not null
-        and (wait.opened_at, wait.run_id) > (asked.at, asked.run)
-      order by wait.opened_at, wait.run_id limit asked.most) as wait`,
+      where wait.shard = $1::smallint and wait.target = requested.topic and wait.missed is not null
+        and (wait.opened_at, wait.run_id) > (requested.at, requested.run)
+      order by wait.opened_at, wait.run_id limit requested.most) as wait`,
 
     // The next page, and one more if there are more. Only a broadcast needs its payload.
     unread: `
@@ -113,19 +113,19 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
     order by message.run_id, message.position`,
 
     chores: `
-    select ${choreColumns('chore')} from json_to_recordset($2::text::json) as asked (kind text, target text)
+    select ${choreColumns('chore')} from json_to_recordset($2::text::json) as requested (kind text, target text)
     cross join lateral (
       select * from ${schema}.chores as chore
-      where chore.shard = $1::smallint and chore.kind = asked.kind and chore.target = asked.target offset 0) as chore`,
+      where chore.shard = $1::smallint and chore.kind = requested.kind and chore.target = requested.target offset 0) as chore`,
 
     // The one that is being passed on, and the next; or those that a subscriber missed.
     broadcastsFrom: `
     select ${broadcastColumns('broadcast')}
-    from json_to_recordset($2::text::json) as asked (topic text, position integer, most bigint) cross join lateral (
+    from json_to_recordset($2::text::json) as requested (topic text, position integer, most bigint) cross join lateral (
       select * from ${schema}.broadcasts as broadcast
-      where broadcast.shard = $1::smallint and broadcast.topic = asked.topic and broadcast.position >= asked.position
+      where broadcast.shard = $1::smallint and broadcast.topic = requested.topic and broadcast.position >= requested.position
         and broadcast.delivery = 'all'
-      order by broadcast.position limit asked.most) as broadcast
+      order by broadcast.position limit requested.most) as broadcast
     order by broadcast.position`,
 
     // The broadcasts that decide whether a topic is full: as far back from its last broadcast as it may keep, one for each
@@ -133,67 +133,67 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
     kept: `
     select broadcast.topic, broadcast.position, broadcast.id, broadcast.delivery, '' as data, null as policy, broadcast.at,
       broadcast.expires_at, broadcast.taken_by, broadcast.delivered_to
-    from json_to_recordset($2::text::json) as asked (topic text, most integer, sends integer) cross join lateral (
+    from json_to_recordset($2::text::json) as requested (topic text, most integer, sends integer) cross join lateral (
       select position from ${schema}.topics as topic
-      where topic.shard = $1::smallint and topic.name = asked.topic and topic.position >= asked.most - asked.sends
+      where topic.shard = $1::smallint and topic.name = requested.topic and topic.position >= requested.most - requested.sends
       offset 0) as topic
     cross join lateral (
       select * from ${schema}.broadcasts as broadcast
-      where broadcast.shard = $1::smallint and broadcast.topic = asked.topic
-        and broadcast.position > topic.position - asked.most
-        and broadcast.position <= topic.position - asked.most + asked.sends
-      order by broadcast.position limit asked.sends) as broadcast`,
+      where broadcast.shard = $1::smallint and broadcast.topic = requested.topic
+        and broadcast.position > topic.position - requested.most
+        and broadcast.position <= topic.position - requested.most + requested.sends
+      order by broadcast.position limit requested.sends) as broadcast`,
 
     // How many runs wait, counted up to the bound; and which of some runs are among them. Runs that end while they wait leave
     // their waits behind until a broadcast meets them: they do not count, unless they live in another shard, which is not
     // read.
     crowds: `
-    with asked as materialized (
-      select * from json_to_recordset($2::text::json) as asked (topic text, most bigint, runs json))
-    select asked.topic, null as run_id, case when counted.waiting < asked.most then counted.waiting else (
+    with requested as materialized (
+      select * from json_to_recordset($2::text::json) as requested (topic text, most bigint, runs json))
+    select requested.topic, null as run_id, case when counted.waiting < requested.most then counted.waiting else (
       select count(*) from (
         select 1 from ${schema}.waits as wait left join lateral (
           select run.id from ${schema}.runs as run
           where run.shard = $1::smallint and run.id = wait.run_id
             and (run.ended_at is not null or run.deleted_at is not null) limit 1) as gone on true
-        where wait.shard = $1::smallint and wait.kind = 'topic' and wait.target = asked.topic and wait.delivery is not null
+        where wait.shard = $1::smallint and wait.kind = 'topic' and wait.target = requested.topic and wait.delivery is not null
           and gone.id is null
-        limit asked.most) as live) end as waiting
-    from asked cross join lateral (
+        limit requested.most) as live) end as waiting
+    from requested cross join lateral (
       select count(*) as waiting from (
         select 1 from ${schema}.waits as wait
-        where wait.shard = $1::smallint and wait.kind = 'topic' and wait.target = asked.topic and wait.delivery is not null
-        limit asked.most) as wait) as counted
+        where wait.shard = $1::smallint and wait.kind = 'topic' and wait.target = requested.topic and wait.delivery is not null
+        limit requested.most) as wait) as counted
     union all
     select wait.target, wait.run_id::text, null
-    from asked cross join lateral json_array_elements_text(asked.runs) as locked (id) cross join lateral (
+    from requested cross join lateral json_array_elements_text(requested.runs) as locked (id) cross join lateral (
       select target, run_id from ${schema}.waits as wait
-      where wait.shard = $1::smallint and wait.kind = 'topic' and wait.target = asked.topic
+      where wait.shard = $1::smallint and wait.kind = 'topic' and wait.target = requested.topic
         and wait.run_id = locked.id::uuid and wait.effect = 'notify' offset 0) as wait`,
 
     broadcasts: `
     select ${broadcastColumns('broadcast')}
-    from json_to_recordset($2::text::json) as asked (topic text, id text) cross join lateral (
+    from json_to_recordset($2::text::json) as requested (topic text, id text) cross join lateral (
       select * from ${schema}.broadcasts as broadcast
-      where broadcast.shard = $1::smallint and broadcast.topic = asked.topic and broadcast.id = asked.id
+      where broadcast.shard = $1::smallint and broadcast.topic = requested.topic and broadcast.id = requested.id
         and broadcast.delivered_to >= 0
       offset 0) as broadcast`,
 
     // The first broadcasts that wait for any subscriber; or those that every subscriber gets that comes in time.
     backlogs: `
     with clock as materialized (select ${now} as now),
-    asked as materialized (
-      select * from json_to_recordset($2::text::json) as asked (topic text, delivery text, most bigint, retain bigint)),
+    requested as materialized (
+      select * from json_to_recordset($2::text::json) as requested (topic text, delivery text, most bigint, retain bigint)),
     found as (
-      select one.* from (select * from asked where delivery = 'one') as asked cross join clock cross join lateral (
+      select one.* from (select * from requested where delivery = 'one') as requested cross join clock cross join lateral (
         select * from ${schema}.broadcasts as broadcast
-        where broadcast.shard = $1::smallint and broadcast.topic = asked.topic and broadcast.delivery = 'one'
+        where broadcast.shard = $1::smallint and broadcast.topic = requested.topic and broadcast.delivery = 'one'
           and broadcast.taken_by is null and (broadcast.expires_at is null or broadcast.expires_at > now)
-        order by broadcast.position limit asked.most) as one
+        order by broadcast.position limit requested.most) as one
       union all
-      select one.* from (select * from asked where delivery = 'all') as asked cross join clock cross join lateral (
+      select one.* from (select * from requested where delivery = 'all') as requested cross join clock cross join lateral (
         select * from ${schema}.broadcasts as broadcast
-        where broadcast.shard = $1::smallint and broadcast.topic = asked.topic
+        where broadcast.shard = $1::smallint and broadcast.topic = requested.topic
           and (broadcast.delivery = 'all' or broadcast.taken_by is not null) and broadcast.delivery = 'all'
           and broadcast.at > now - retain and (broadcast.expires_at is null or broadcast.expires_at > now)
         offset 0) as one)
@@ -203,16 +203,16 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
     lasts: `
     select run.id as run_id, ${entryColumnsOf('entry')} from ${ids} cross join lateral (
       select run.id from ${schema}.runs as run
-      where run.shard = $1::smallint and run.id = asked.id::uuid and run.ended_at is not null offset 0) as run
+      where run.shard = $1::smallint and run.id = requested.id::uuid and run.ended_at is not null offset 0) as run
     cross join lateral (
       select * from ${schema}.journal as entry
       where entry.shard = $1::smallint and entry.run_id = run.id order by entry.seq desc limit 1) as entry`,
 
     messages: `
     select message.run_id, message.id
-    from json_to_recordset($2::text::json) as asked ("runId" uuid, id text) cross join lateral (
+    from json_to_recordset($2::text::json) as requested ("runId" uuid, id text) cross join lateral (
       select run_id, id from ${schema}.messages as message
-      where message.shard = $1::smallint and message.run_id = asked."runId" and message.id = asked.id
+      where message.shard = $1::smallint and message.run_id = requested."runId" and message.id = requested.id
       offset 0) as message`,
   }
 }

@@ -49,7 +49,11 @@ export function createUnitOfWorkWriter(dialect: Dialect): UnitOfWorkWriter {
   const ofWait = (wait: WaitRow): number | undefined => shardOfWait(dialect, wait)
 
   /** The messages to other runs, and the fates of unread ones. */
-  function writeMail(x: Execution, end: ExchangeMethod, unitOfWork: PostgresUnitOfWork): readonly Promise<unknown>[] {
+  function writeMessages(
+    x: Execution,
+    end: ExchangeMethod,
+    unitOfWork: PostgresUnitOfWork,
+  ): readonly Promise<unknown>[] {
     const { put, putAndSettle, settle } = byEnd[end]
     const puts = [...unitOfWork.puts.values()]
     const inserting = puts.some(({ fate }) => fate !== null) ? putAndSettle : put
@@ -154,7 +158,7 @@ export function createUnitOfWorkWriter(dialect: Dialect): UnitOfWorkWriter {
       }
       if (!isAlone) {
         sent.push(
-          ...writeMail(x, end, unitOfWork),
+          ...writeMessages(x, end, unitOfWork),
           ...writeWaits(x, end, unitOfWork),
           ...writeBroadcasts(x, end, unitOfWork),
         )
@@ -185,19 +189,21 @@ function isOnlyRows({
   return !hasChildren && [...lists, ...topics].every((size) => size === 0)
 }
 
-/** Hints of runs that may be claimed, that have ended, and that have messages. */
+/** Hints of runs that may be claimed, that have ended, and that have messages or control requests. */
 function addHints(x: Execution, unitOfWork: PostgresUnitOfWork): void {
   for (const id of unitOfWork.changed) {
     const run = unitOfWork.run(id)
     const before = unitOfWork.before(id)
     if (run === undefined) continue
+    const isAsked = run.session !== null && run.controlRequest !== null && before?.controlRequest !== run.controlRequest
+    if (isAsked) x.hints.push({ kind: 'control', runId: id })
     // A row that only counts one message more, or is watched from here on, is scheduled as before.
     const isMoved = before?.due !== run.due || before.readiness !== run.readiness || before.status !== run.status
     if (!isMoved) continue
     hintOf(x, before?.status, run)
     hintDeadline(x, run, unitOfWork.now)
   }
-  for (const runId of unitOfWork.messageArrived) x.hints.push({ kind: 'mail', runId })
+  for (const runId of unitOfWork.messageArrived) x.hints.push({ kind: 'message', runId })
   if ([...unitOfWork.chores.values()].some(({ isOver }) => !isOver)) x.hints.push({ kind: 'chore' })
 }
 

@@ -51,7 +51,7 @@ export class PostgresUnitOfWork implements UnitOfWork {
   readonly positions = new Map<string, number>()
   readonly takenBroadcasts: { readonly topic: string; readonly position: number; readonly by: string }[] = []
   readonly forgotten = new Map<string, number>()
-  /** Runs that a session holds, and that have got mail. */
+  /** Runs that a session holds, and that have got messages. */
   readonly messageArrived = new Set<string>()
 
   constructor(lockedRows: LockedRows, now: number, crowds = new SubscriberCounts()) {
@@ -77,7 +77,7 @@ export class PostgresUnitOfWork implements UnitOfWork {
 
   run(id: string): Run | undefined {
     const run = this.rows.get(id)
-    if (run === undefined && !this.lockedRows.asked.has(id))
+    if (run === undefined && !this.lockedRows.requested.has(id))
       throw new Missing((lockRequest) => lockRequest.runs.add(id))
     return run
   }
@@ -256,7 +256,7 @@ export class PostgresUnitOfWork implements UnitOfWork {
     const { runId, id, name, policy } = message
     if (fate === 'broadcast' && policy?.onUnread === 'broadcast') {
       const isKnown = this.lockedRows.topics.has(name) && this.lockedRows.waits.has(`${policy.delivery} ${name}`)
-      if (!isKnown) throw new Missing((lockRequest) => lockRequest.giveUp(message))
+      if (!isKnown) throw new Missing((lockRequest) => lockRequest.addDeadLetter(message))
     }
     const { seq } = this.need(runId)
     const put = this.puts.get(`${runId} ${id}`)

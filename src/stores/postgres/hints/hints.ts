@@ -48,7 +48,7 @@ export class Hints implements HintChannel {
             const seal = await this.sealed()
             for (const notice of seal === null ? [] : noticesOf(hints, 'a transaction')) {
               const sealed = seal?.seal(notice) ?? ''
-              await handle.query('select pg_catalog.pg_notify($1::text, $2::text)::text as told', [channel, sealed])
+              await handle.query('select pg_catalog.pg_notify($1::text, $2::text)::text as notified', [channel, sealed])
             }
           }
   }
@@ -120,7 +120,7 @@ export class Hints implements HintChannel {
     await this.notifier?.close()
   }
 
-  /** Tells listeners once the present call has its answer, so that nothing that they do or throw gets into it. */
+  /** Notifies listeners once the present call has its answer, so that nothing that they do or throw gets into it. */
   private pass(hints: readonly DetailedHint[]): void {
     this.attending(hints)
     if (this.listeners.size === 0) return

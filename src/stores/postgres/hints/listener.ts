@@ -147,8 +147,8 @@ export class Listener {
       await this.sleep(askEveryMs)
       if (this.closed) return
       const echo = seal.seal(`echo ${self}`)
-      const asked = client.query('select pg_catalog.pg_notify($1::text, $2::text)', [channel, echo])
-      if (!(await this.heardWithin(asked))) return
+      const requested = client.query('select pg_catalog.pg_notify($1::text, $2::text)', [channel, echo])
+      if (!(await this.heardWithin(requested))) return
     }
   }
 
@@ -164,7 +164,7 @@ export class Listener {
   }
 
   /** Rejected if it cannot even be asked: that is not silence. */
-  private heardWithin(asked: Promise<unknown>): Promise<boolean> {
+  private heardWithin(requested: Promise<unknown>): Promise<boolean> {
     return new Promise((resolve, reject) => {
       const cancel = this.options.ports.clock.after(answerWithinMs, () => this.echo?.(false))
       this.echo = (heard) => {
@@ -172,7 +172,7 @@ export class Listener {
         this.echo = null
         resolve(heard)
       }
-      asked.catch((error: unknown) => {
+      requested.catch((error: unknown) => {
         cancel()
         this.echo = null
         reject(error)

@@ -139,7 +139,7 @@ function checksOf(schema: string, now: string, { runs, journal }: Tables): Reado
         and not ${isDropped('k')}))`
 
   /** Those of them that the body surely asks for: after a repair it may go another way. */
-  const asked = `asked as (
+  const awaited = `awaited as (
     select * from open where meta not like '%"unawaited":true%' and seq > coalesce((
       select max(a.seq) from ${journal} as a where ${ofRun('a', 'open', 'run_id')} and a.kind = 'amended'), 0))`
 
@@ -265,16 +265,16 @@ function checksOf(schema: string, now: string, { runs, journal }: Tables): Reado
       where m.taken_by not between 1 and r.seq`,
 
     no_lost_wakeup: `
-      with ${dropped}, ${open}, ${asked}
-      select w.run_id as id from asked as w
+      with ${dropped}, ${open}, ${awaited}
+      select w.run_id as id from awaited as w
       join ${messages} as m on ${ofRun('m', 'w', 'run_id')} and m.taken_by is null
       where (w.due is null or w.due > ${now}) and exists (
         select 1 from ${conditions('w')}
         where coalesce(${text('c.value', 'name')}, ${text('c.value', 'runId')}) = m.name)`,
 
-    wants_its_waits: `
-      with ${dropped}, ${open}, ${asked}
-      select w.run_id as id from asked as w
+    wake_names_cover_waits: `
+      with ${dropped}, ${open}, ${awaited}
+      select w.run_id as id from awaited as w
       join ${runs} as r on r.shard = w.shard and r.id = w.run_id and r.wake_names like '{"token":'::text || r.token::text || ',%'::text
       cross join lateral ${conditions('w')}
       where coalesce(${text('c.value', 'name')}, ${text('c.value', 'runId')}) is not null and not exists (
@@ -309,7 +309,7 @@ function checksOf(schema: string, now: string, { runs, journal }: Tables): Reado
       select r.id from ${runs} as r join ${messages} as m on ${ofRun('m', 'r', 'id')} and m.taken_by is null
       where r.ended_at is not null and not exists (
         select 1 from ${schema}.chores as c
-        where c.shard = r.shard and c.kind = 'mail' and c.target = r.id::text and c.position < m.position)`,
+        where c.shard = r.shard and c.kind = 'messages' and c.target = r.id::text and c.position < m.position)`,
 
     waits_for_something: `
       with ${dropped}, ${open}
@@ -318,8 +318,8 @@ function checksOf(schema: string, now: string, { runs, journal }: Tables): Reado
         and not exists (select 1 from open where ${ofRun('open', 'r', 'id')})`,
 
     timer_is_set: `
-      with ${dropped}, ${open}, ${asked}, newest as (
-        select distinct on (shard, run_id) * from asked order by shard, run_id, seq desc)
+      with ${dropped}, ${open}, ${awaited}, newest as (
+        select distinct on (shard, run_id) * from awaited order by shard, run_id, seq desc)
       select w.run_id as id from newest as w
       where coalesce(w.due, 9000000000000000::bigint) > (select min(${dueOf('c.value', 'w.at')}) from ${conditions('w')})`,
 

@@ -46,12 +46,12 @@ function isDamagedRun(row: Row): boolean {
   const [tags, metadata, controlRequest, wakeNames] = ['tags', 'metadata', 'control_request', 'wake_names'].map(
     (name) => row[name] as string | null,
   )
-  const isWanted = wakeNames === null || parsedJson(wakeNames) !== undefined
+  const isReadable = wakeNames === null || parsedJson(wakeNames) !== undefined
   return (
     tagsIn(tags ?? null) === null ||
     controlRequestIn(controlRequest ?? null) === undefined ||
     metadataIn(metadata ?? null) === undefined ||
-    !isWanted
+    !isReadable
   )
 }
 

@@ -1,5 +1,8 @@
 // The feed. Flushes draw numbers and commit in any order, so a number may become visible after a higher one. One sequencer at
-// a time gives positions to committed rows, and readers read only those: so no reader ever skips a row.
+// a time gives positions to committed rows, and readers read only those: so no reader ever skips a row. A reader that finds the
+// row of the sequencer locked does not wait: it reads what had positions when it looked, and its next call reads the rest. The
+// lock may be that of a foreign transaction, and last for any time. Only a database of several machines, which has no SKIP
+// LOCKED, waits.
 //
 // Rows of one run are in one shard, and their numbers were drawn while the run was locked: in the order of the numbers, no
 // run goes backwards. With several shards each is read by itself, one after the other, and another sequencer may give
@@ -55,7 +58,7 @@ export function createFeedQueries(dialect: Dialect, monotonic: () => number): Fe
   )
   const lock = statement(
     'changes.lock',
-    `select last from ${schema}.sequencer where shard = $1::smallint for no key update`,
+    `select last from ${schema}.sequencer where shard = $1::smallint for no key update ${skipLocked}`,
   )
   const look = statement(
     'changes.look',
@@ -77,28 +80,28 @@ export function createFeedQueries(dialect: Dialect, monotonic: () => number): Fe
     `update ${schema}.sequencer set last = ($2::text::json ->> 'last'::text)::bigint where shard = $1::smallint`,
   )
   // Positions are dense, so that the row which holds the last entry asked for is found by its position.
-  const asked = 'json_to_record($2::text::json) as asked (after bigint, till bigint, last bigint)'
+  const requested = 'json_to_record($2::text::json) as requested (after bigint, till bigint, last bigint)'
   const read = statement(
     'changes.read',
     `select row.position, pg_catalog.array_to_json(row.runs)::text as runs, pg_catalog.array_to_json(row.firsts)::text as firsts,
       pg_catalog.array_to_json(row.lasts)::text as lasts
     from ${schema}.feed as row
-    where row.shard = $1::smallint and row.position > (select after from ${asked})
-      and row.position <= least((select last from ${asked}), (
+    where row.shard = $1::smallint and row.position > (select after from ${requested})
+      and row.position <= least((select last from ${requested}), (
         select cut.position from ${schema}.feed as cut
-        where cut.shard = $1::smallint and cut.position >= (select till from ${asked})
+        where cut.shard = $1::smallint and cut.position >= (select till from ${requested})
         order by cut.position limit 1))
     order by row.position`,
   )
   const entries = statement(
     'changes.entries',
-    `select asked.place, ${entryColumnsOf('entry')}
-    from json_to_recordset($2::text::json) as asked (place integer, run uuid, first integer, last integer)
+    `select requested.place, ${entryColumnsOf('entry')}
+    from json_to_recordset($2::text::json) as requested (place integer, run uuid, first integer, last integer)
     cross join lateral (
       select * from ${schema}.journal as entry
-      where entry.shard = $1::smallint and entry.run_id = asked.run and entry.seq between asked.first and asked.last
+      where entry.shard = $1::smallint and entry.run_id = requested.run and entry.seq between requested.first and requested.last
       order by entry.seq offset 0) as entry
-    order by asked.place, entry.seq`,
+    order by requested.place, entry.seq`,
   )
 
   /** Looks at one shard, from where that begins now. */
@@ -125,15 +128,19 @@ export function createFeedQueries(dialect: Dialect, monotonic: () => number): Fe
     return { behind: rows.some((row) => row['behind'] === true), last: Number(rows.at(-1)?.['last']) }
   }
 
-  /** Gives positions to committed rows without one; returns the last position, and the result of each shard. */
+  /**
+   * Gives positions to committed rows without one; returns the last position, and the result of each shard. Null if another
+   * transaction has locked the row of the sequencer.
+   */
   async function sequence(
     x: Execution,
-  ): Promise<{ readonly last: number; readonly sights: readonly FeedWalkResult[] }> {
+  ): Promise<{ readonly last: number; readonly sights: readonly FeedWalkResult[] } | null> {
     // Sent at once: each looks when the lock has been taken.
     const [locked, ...looks] = await Promise.all([
       x.execute(lock, [0]),
       ...shards.map((shard) => lookAt(x, shard, look)),
     ])
+    if (locked.length === 0) return null
     const sights = looks.map(({ since, rows }) => sightOf(rows[0] ?? {}, since, rows.length < stampedAtOnce))
     let last = Number(locked[0]?.['last'])
     const unstamped = looks
@@ -153,11 +160,12 @@ export function createFeedQueries(dialect: Dialect, monotonic: () => number): Fe
     return { last, sights }
   }
 
-  /** The same, and takes note of it once that is committed. */
-  async function sequenced(transactions: Transactions): Promise<number> {
-    const { last, sights } = await transactions.transaction('changes.commit', sequence)
-    for (const [shard, sight] of sights.entries()) floors[shard]?.saw(sight)
-    return last
+  /** The same, and takes note of it once that is committed. Returns the last position. */
+  async function sequenced(transactions: Transactions, peeked: Peeked): Promise<number> {
+    const sequenced = await transactions.transaction('changes.commit', sequence)
+    if (sequenced === null) return peeked.last
+    for (const [shard, sight] of sequenced.sights.entries()) floors[shard]?.saw(sight)
+    return sequenced.last
   }
 
   async function readRanges(x: Execution, after: number, limit: number, last: number): Promise<readonly Range[]> {
@@ -171,7 +179,7 @@ export function createFeedQueries(dialect: Dialect, monotonic: () => number): Fe
   return {
     async readChanges(transactions, after, limit) {
       const peeked = await transactions.alone(peekAll)
-      const last = peeked.behind ? await sequenced(transactions) : peeked.last
+      const last = peeked.behind ? await sequenced(transactions, peeked) : peeked.last
       return transactions.alone(async (x) => {
         const ranges = await readRanges(x, after, limit, last)
         const placed = ranges.map((range, place) => ({ range, place }))

@@ -126,9 +126,9 @@ function matching(schema: string, filter: RunFilter, isPaged: boolean): Matching
   conditions.push(...isBefore('run.id'))
   const walk = { with: '', from: `${runs} ${where(conditions)}`, order: 'run.id desc' }
   if (filter.ids !== undefined) {
-    const asked = `(select distinct value::uuid as id from json_array_elements_text($2::text::json -> 'ids'::text)) as asked`
-    const each = `select run.* ${runs} ${where([...conditions, 'run.id = asked.id'])} offset 0`
-    return materializedFirst(`select run.* from ${asked} cross join lateral (${each}) as run`)
+    const requested = `(select distinct value::uuid as id from json_array_elements_text($2::text::json -> 'ids'::text)) as requested`
+    const each = `select run.* ${runs} ${where([...conditions, 'run.id = requested.id'])} offset 0`
+    return materializedFirst(`select run.* from ${requested} cross join lateral (${each}) as run`)
   }
   // Few runs share an idempotency key: they are looked for first, instead of walking all runs in order. The same holds for
   // runs that are being executed, and for those of a rare status, which has an index of its own.
@@ -148,10 +148,10 @@ function matching(schema: string, filter: RunFilter, isPaged: boolean): Matching
     return materializedFirst(`select run.* ${runs} ${where([...unpaged, `run.session > ''`])}`, isBefore('run.id'))
   }
   if (statuses.length > 0 && statuses.every((status) => rareStatuses.includes(status))) {
-    const asked = `(select distinct value as status from json_array_elements_text($2::text::json -> 'statuses'::text)) as asked`
-    const own = [...conditions, 'run.status = asked.status', isRareStatus('run')]
+    const requested = `(select distinct value as status from json_array_elements_text($2::text::json -> 'statuses'::text)) as requested`
+    const own = [...conditions, 'run.status = requested.status', isRareStatus('run')]
     const each = `select run.* ${runs} ${where(own)} order by run.id desc limit ${given('limit', 'bigint')}`
-    return materializedFirst(`select run.* from ${asked} cross join lateral (${each}) as run`)
+    return materializedFirst(`select run.* from ${requested} cross join lateral (${each}) as run`)
   }
   return walk
 }
@@ -159,5 +159,9 @@ function matching(schema: string, filter: RunFilter, isPaged: boolean): Matching
 /** These are looked for first; then they are put in order. */
 function materializedFirst(runs: string, conditions: readonly string[] = []): Matching {
   const where = conditions.length === 0 ? '' : ` where ${conditions.join(' and ')}`
-  return { with: `with few as materialized (${runs})`, from: `from few as run${where}`, order: 'run.id desc' }
+  return {
+    with: `with candidates as materialized (${runs})`,
+    from: `from candidates as run${where}`,
+    order: 'run.id desc',
+  }
 }

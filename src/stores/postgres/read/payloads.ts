@@ -43,8 +43,10 @@ export function createPayloadQueries(dialect: Dialect): PayloadQueries {
 
   return {
     async otherKeys(x, keys, atMost) {
-      const asked = JSON.stringify(keys)
-      const answers = await Promise.all(everyShard(dialect).map((shard) => x.execute(others, [shard, asked, atMost])))
+      const requested = JSON.stringify(keys)
+      const answers = await Promise.all(
+        everyShard(dialect).map((shard) => x.execute(others, [shard, requested, atMost])),
+      )
       const counts = new Map<string, number>()
       let left = atMost
       for (const row of answers.flat()) {

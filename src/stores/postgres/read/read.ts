@@ -23,21 +23,21 @@ interface Placed {
 export function createReadQueries(dialect: Dialect): ReadQueries {
   const { schema } = dialect
   // Not a join that may be done in any way: whatever the statistics say, each of them is looked up by its key.
-  const asked = 'json_array_elements_text($2::text::json) as asked (id)'
+  const requested = 'json_array_elements_text($2::text::json) as requested (id)'
   const runs = statement(
     'get.read',
-    `select ${runColumns('run')} from ${asked} cross join lateral (
-      select * from ${schema}.runs as run where run.shard = $1::smallint and run.id = asked.id::uuid offset 0) as run`,
+    `select ${runColumns('run')} from ${requested} cross join lateral (
+      select * from ${schema}.runs as run where run.shard = $1::smallint and run.id = requested.id::uuid offset 0) as run`,
   )
   const entries = statement(
     'load.entries',
-    `select asked.place, ${entryColumnsOf('entry')}
-    from json_to_recordset($2::text::json) as asked (place integer, run uuid, after bigint, most bigint)
+    `select requested.place, ${entryColumnsOf('entry')}
+    from json_to_recordset($2::text::json) as requested (place integer, run uuid, after bigint, most bigint)
     cross join lateral (
       select * from ${schema}.journal as entry
-      where entry.shard = $1::smallint and entry.run_id = asked.run and entry.seq > asked.after
-      order by entry.seq limit asked.most) as entry
-    order by asked.place, entry.seq`,
+      where entry.shard = $1::smallint and entry.run_id = requested.run and entry.seq > requested.after
+      order by entry.seq limit requested.most) as entry
+    order by requested.place, entry.seq`,
   )
   // Measured before any payload is read: the length of a text that lies elsewhere stands in its row. What is before a request
   // in its shard is less than what is before it in all, so some of these may be too much; the rest is cut where they meet.
@@ -45,86 +45,86 @@ export function createReadQueries(dialect: Dialect): ReadQueries {
     select place, ${columns}, bytes from (
       select *, sum(bytes) over (order by place, ${place} rows between unbounded preceding and 1 preceding) as before
       from (${list}) as listed) as counted
-    where before is null or before < (select min(most_bytes) from asked)
+    where before is null or before < (select min(most_bytes) from requested)
     order by place, ${place}`
   const boundedEntries = statement(
     'load.entries',
-    `with asked as materialized (
-      select * from json_to_recordset($2::text::json) as asked (
+    `with requested as materialized (
+      select * from json_to_recordset($2::text::json) as requested (
         place integer, run uuid, after bigint, most bigint, most_bytes bigint))
     ${bounded(
       entryColumnsOf('counted'),
-      `select asked.place, ${entryColumnsOf('entry')}, coalesce(octet_length(entry.data), 0) as bytes
-      from asked cross join lateral (
+      `select requested.place, ${entryColumnsOf('entry')}, coalesce(octet_length(entry.data), 0) as bytes
+      from requested cross join lateral (
         select * from ${schema}.journal as entry
-        where entry.shard = $1::smallint and entry.run_id = asked.run and entry.seq > asked.after
-        order by entry.seq limit asked.most) as entry`,
+        where entry.shard = $1::smallint and entry.run_id = requested.run and entry.seq > requested.after
+        order by entry.seq limit requested.most) as entry`,
       'seq',
     )}`,
   )
   const boundedMessages = statement(
     'load.messages',
-    `with asked as materialized (
-      select * from json_to_recordset($2::text::json) as asked (
+    `with requested as materialized (
+      select * from json_to_recordset($2::text::json) as requested (
         place integer, run uuid, after bigint, name text, most bigint, most_bytes bigint))
     ${bounded(
       messageColumns('counted'),
-      `select asked.place, ${messageColumns('message')}, octet_length(message.data) as bytes
-      from asked cross join lateral (
+      `select requested.place, ${messageColumns('message')}, octet_length(message.data) as bytes
+      from requested cross join lateral (
         select * from ${schema}.messages as message
-        where message.shard = $1::smallint and message.run_id = asked.run and message.taken_by is null
-          and asked.name is null and message.position > asked.after
-        order by message.position limit asked.most) as message
+        where message.shard = $1::smallint and message.run_id = requested.run and message.taken_by is null
+          and requested.name is null and message.position > requested.after
+        order by message.position limit requested.most) as message
       union all
-      select asked.place, ${messageColumns('message')}, octet_length(message.data) as bytes
-      from asked cross join lateral (
+      select requested.place, ${messageColumns('message')}, octet_length(message.data) as bytes
+      from requested cross join lateral (
         select * from ${schema}.messages as message
-        where message.shard = $1::smallint and message.run_id = asked.run and message.name = asked.name
+        where message.shard = $1::smallint and message.run_id = requested.run and message.name = requested.name
           and message.taken_by is null
-        order by message.position limit asked.most) as message`,
+        order by message.position limit requested.most) as message`,
       'position',
     )}`,
   )
   const latest = statement(
     'load.entries',
-    `select asked.place, ${entryColumnsOf('entry')}
-    from json_to_recordset($2::text::json) as asked (place integer, run uuid, kind text, name text)
+    `select requested.place, ${entryColumnsOf('entry')}
+    from json_to_recordset($2::text::json) as requested (place integer, run uuid, kind text, name text)
     cross join lateral (
       select * from ${schema}.journal as entry
-      where entry.shard = $1::smallint and entry.run_id = asked.run and entry.kind = asked.kind
-        and entry.name = asked.name
+      where entry.shard = $1::smallint and entry.run_id = requested.run and entry.kind = requested.kind
+        and entry.name = requested.name
       order by entry.seq desc limit 1) as entry`,
   )
   const messages = statement(
     'load.messages',
-    `select asked.place, ${messageColumns('message')}
-    from json_to_recordset($2::text::json) as asked (place integer, run uuid, after bigint) cross join lateral (
+    `select requested.place, ${messageColumns('message')}
+    from json_to_recordset($2::text::json) as requested (place integer, run uuid, after bigint) cross join lateral (
       select * from ${schema}.messages as message
-      where message.shard = $1::smallint and message.run_id = asked.run and message.taken_by is null
-        and message.position > asked.after
+      where message.shard = $1::smallint and message.run_id = requested.run and message.taken_by is null
+        and message.position > requested.after
       order by message.position limit ${messagesAtOnce}) as message
-    order by asked.place, message.position`,
+    order by requested.place, message.position`,
   )
   const namedMessages = statement(
     'load.messages',
-    `select asked.place, ${messageColumns('message')}
-    from json_to_recordset($2::text::json) as asked (place integer, run uuid, name text, most bigint)
+    `select requested.place, ${messageColumns('message')}
+    from json_to_recordset($2::text::json) as requested (place integer, run uuid, name text, most bigint)
     cross join lateral (
       select * from ${schema}.messages as message
-      where message.shard = $1::smallint and message.run_id = asked.run and message.name = asked.name
+      where message.shard = $1::smallint and message.run_id = requested.run and message.name = requested.name
         and message.taken_by is null
-      order by message.position limit asked.most) as message
-    order by asked.place, message.position`,
+      order by message.position limit requested.most) as message
+    order by requested.place, message.position`,
   )
 
   async function loadEntries(
     x: Execution,
-    asked: readonly Placed[],
+    requested: readonly Placed[],
     mostBytes: number | undefined,
   ): Promise<ReadonlyMap<number, readonly Row[]>> {
     const found = new Map<number, Row[]>()
-    const pages = asked.filter(({ request }) => request.latest === undefined && request.limit > 0)
-    const lasts = asked.filter(({ request }) => request.latest !== undefined)
+    const pages = requested.filter(({ request }) => request.latest === undefined && request.limit > 0)
+    const lasts = requested.filter(({ request }) => request.latest !== undefined)
     const answers = await Promise.all([
       askShards(x, mostBytes === undefined ? entries : boundedEntries, byShard(dialect, pages, runIdOf), (some) =>
         some.map(({ place, request: { runId, after, limit } }) => {
@@ -142,23 +142,23 @@ export function createReadQueries(dialect: Dialect): ReadQueries {
 
   async function loadMessages(
     x: Execution,
-    asked: readonly Placed[],
+    requested: readonly Placed[],
     mostBytes: number | undefined,
   ): Promise<ReadonlyMap<number, readonly Row[]>> {
     const found = new Map<number, Row[]>()
-    const pages = asked.filter(({ request }) => request.mail === undefined)
-    const named = asked.filter(({ request }) => (request.mail?.names.length ?? 0) > 0)
+    const pages = requested.filter(({ request }) => request.messages === undefined)
+    const named = requested.filter(({ request }) => (request.messages?.names.length ?? 0) > 0)
     if (mostBytes !== undefined) {
       const asking = [...pages, ...named].sort((a, b) => a.place - b.place)
       const rows = await askShards(x, boundedMessages, byShard(dialect, asking, runIdOf), (some) =>
-        some.flatMap((one) => askedOf(one).map((mail) => ({ ...mail, most_bytes: mostBytes }))),
+        some.flatMap((one) => requestsOf(one).map((messages) => ({ ...messages, most_bytes: mostBytes }))),
       )
       for (const row of rows) collect(found, Number(row['place']), row)
       return found
     }
     const answers = await Promise.all([
-      askShards(x, messages, byShard(dialect, pages, runIdOf), (some) => some.map(askedPage)),
-      askShards(x, namedMessages, byShard(dialect, named, runIdOf), (some) => some.flatMap(askedByName)),
+      askShards(x, messages, byShard(dialect, pages, runIdOf), (some) => some.map(pageRequest)),
+      askShards(x, namedMessages, byShard(dialect, named, runIdOf), (some) => some.flatMap(requestsByName)),
     ])
     for (const row of answers.flat()) collect(found, Number(row['place']), row)
     return found
@@ -172,13 +172,16 @@ export function createReadQueries(dialect: Dialect): ReadQueries {
     },
 
     async load(x, requests, mostBytes) {
-      const asked = requests.map((request, place) => ({ request, place }))
+      const requested = requests.map((request, place) => ({ request, place }))
       const bounds = loadBudgets(mostBytes)
-      const [pages, mail] = await Promise.all([loadEntries(x, asked, mostBytes), loadMessages(x, asked, mostBytes)])
-      return asked.map(({ place, request }) => {
+      const [pages, unread] = await Promise.all([
+        loadEntries(x, requested, mostBytes),
+        loadMessages(x, requested, mostBytes),
+      ])
+      return requested.map(({ place, request }) => {
         const page = pages.get(place) ?? []
         const entries = request.latest === undefined ? bounds.entries.take(page, rowBytes) : page
-        const messages = bounds.messages.take(mail.get(place) ?? [], rowBytes)
+        const messages = bounds.messages.take(unread.get(place) ?? [], rowBytes)
         return { entries: entries.map(entryOf), messages: messages.map(messageOf), ...cutBy(bounds) }
       })
     },
@@ -191,17 +194,17 @@ function rowBytes(row: Row): number {
 }
 
 /** A page of the mailbox, or the first messages of each name. */
-function askedOf(one: Placed): readonly object[] {
-  return one.request.mail === undefined ? [{ ...askedPage(one), most: messagesAtOnce }] : askedByName(one)
+function requestsOf(one: Placed): readonly object[] {
+  return one.request.messages === undefined ? [{ ...pageRequest(one), most: messagesAtOnce }] : requestsByName(one)
 }
 
-function askedPage({ place, request: { runId, mailAfter = 0 } }: Placed): object {
-  return { place, run: runId, after: mailAfter }
+function pageRequest({ place, request: { runId, messagesAfter = 0 } }: Placed): object {
+  return { place, run: runId, after: messagesAfter }
 }
 
 /** One for each name that is asked for. */
-function askedByName({ place, request }: Placed): readonly object[] {
-  const { names = [], limit = 0 } = request.mail ?? {}
+function requestsByName({ place, request }: Placed): readonly object[] {
+  const { names = [], limit = 0 } = request.messages ?? {}
   return Array.from(new Set(names), (name) => ({ place, run: request.runId, name, most: limit }))
 }
 

@@ -178,9 +178,9 @@ async function plan(client: ClientLike, options: RolesOptions): Promise<Plan | n
 
 /** An attacker may have made a role of that name, to be given the rights of ours. */
 function assertOurs(roles: Found['roles'], isRecorded: boolean): void {
-  const strange = roles.find(({ isLogin, admins }) => !isRecorded || isLogin || admins.length > 0)
-  if (strange === undefined) return
-  const { name, isLogin, admins } = strange
+  const unexpected = roles.find(({ isLogin, admins }) => !isRecorded || isLogin || admins.length > 0)
+  if (unexpected === undefined) return
+  const { name, isLogin, admins } = unexpected
   const why = isLogin
     ? 'it can log in'
     : admins.length > 0
@@ -249,7 +249,7 @@ interface Found {
   readonly isMigrator: boolean
   readonly views: readonly MadeViews[]
   /** Tables that do not belong to the migrator. */
-  readonly strays: readonly string[]
+  readonly foreignTables: readonly string[]
   readonly database: string
 }
 
@@ -270,7 +270,7 @@ async function look(client: ClientLike, { schema, plannedViews = [] }: RolesOpti
           where m.roleid = r.oid and m.admin_option and not a.rolsuper and a.rolname <> current_user), ''::text) as admins
       from pg_catalog.pg_roles as r where r.rolname in (${names.map(quoteText).join(', ')}) order by r.rolname`,
   })
-  const strays = await client.query({
+  const foreignTables = await client.query({
     text: `select c.relname::text as name from pg_catalog.pg_class as c
       join pg_catalog.pg_namespace as n on n.oid = c.relnamespace join pg_catalog.pg_roles as r on r.oid = c.relowner
       where n.nspname = ${quoteText(schema)} and c.relname in (${tableNames.map(quoteText).join(', ')})
@@ -298,7 +298,7 @@ async function look(client: ClientLike, { schema, plannedViews = [] }: RolesOpti
         names: set.names.filter((name) => planned.has(set.schema) || isThere.has(`${set.schema} ${name}`)),
       }))
       .filter((set) => set.names.length > 0),
-    strays: strays.rows.map((row) => String(row['name'])),
+    foreignTables: foreignTables.rows.map((row) => String(row['name'])),
     database: String(databases.rows[0]?.['name']),
   }
 }
@@ -336,7 +336,9 @@ function refreshing({ schema }: RolesOptions, prefix: string, found: Found): rea
   return [
     ...frame({ isCockroach: false }),
     // Objects that a member of the migrator has made in a migration belong to that member.
-    ...found.strays.map((table) => `alter table ${quoteSchema(schema)}.${table} owner to ${quoteName(migrator)}`),
+    ...found.foreignTables.map(
+      (table) => `alter table ${quoteSchema(schema)}.${table} owner to ${quoteName(migrator)}`,
+    ),
     setLocalRole(migrator),
     ...granting(schema, prefix, found.views),
     'commit',

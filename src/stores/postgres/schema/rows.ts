@@ -29,10 +29,10 @@ export function runColumns(alias: string): string {
 export function lockRuns(schema: string): string {
   return `
     select ${runColumns('run')}
-    from (select distinct value::uuid as id from json_array_elements_text($2::text::json) order by id) as asked
+    from (select distinct value::uuid as id from json_array_elements_text($2::text::json) order by id) as requested
       cross join lateral (
         select * from ${schema}.runs as run
-        where run.shard = $1::smallint and run.id = asked.id for no key update) as run`
+        where run.shard = $1::smallint and run.id = requested.id for no key update) as run`
 }
 
 /** The columns that `entryOf` reads of an entry. */

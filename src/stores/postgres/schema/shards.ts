@@ -51,11 +51,11 @@ export function byShard<One>(
 export async function askShards<One>(
   x: Execution,
   statement: Statement,
-  asked: ReadonlyMap<number, readonly One[]>,
+  requested: ReadonlyMap<number, readonly One[]>,
   jsonOf: (some: readonly One[]) => unknown,
 ): Promise<readonly Row[]> {
   const answers = await Promise.all(
-    Array.from(asked, ([shard, some]) => x.execute(statement, [shard, JSON.stringify(jsonOf(some))])),
+    Array.from(requested, ([shard, some]) => x.execute(statement, [shard, JSON.stringify(jsonOf(some))])),
   )
   return answers.length === 1 ? (answers[0] as readonly Row[]) : answers.flat()
 }

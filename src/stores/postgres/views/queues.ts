@@ -16,7 +16,7 @@ export const queues: ViewSet = (schema, payloads) => {
   const outcome = (kinds: string, column: string): string => `case when e.kind in (${kinds}) then ${column} end`
   return [
     {
-      name: 'pgqrs_queues',
+      name: 'queues',
       comment:
         'The queue of each workflow that a process has told of or that has runs. created_at is when that was first so.',
       columns: { queue_id: 'q.name', name: 'q.name', created_at: time('q.at') },
@@ -24,7 +24,7 @@ export const queues: ViewSet = (schema, payloads) => {
         select coalesce(w.queue, ${name('w')}) as name, min(w.at) as at from ${known} group by 1) q`,
     },
     {
-      name: 'pgqrs_workflows',
+      name: 'workflows',
       comment:
         'Each version of a workflow that a process has told of or that has runs, with the version in its name. Ids are the ' +
         'names. created_at is when that was first so.',
@@ -37,7 +37,7 @@ export const queues: ViewSet = (schema, payloads) => {
       from: `from ${known}`,
     },
     {
-      name: 'pgqrs_workflow_runs',
+      name: 'workflow_runs',
       comment:
         'A run is PENDING until a worker first claims it, and RUNNING while it is between two attempts. PAUSED are those that ' +
         'wait, too. Cancelled runs are ERROR without an error. started_at is the first commit after the start. worker_id is ' +
@@ -69,7 +69,7 @@ export const queues: ViewSet = (schema, payloads) => {
       from: `from ${schema}.runs r where r.deleted_at is null`,
     },
     {
-      name: 'pgqrs_workflow_steps',
+      name: 'workflow_steps',
       comment:
         'The last that is known of each step and wait. A step that will be tried again is PENDING; one that is being ' +
         `performed for the first time has no row yet. Inputs of steps are not kept: input is NULL. ${payloads.note}`,
@@ -100,7 +100,7 @@ export const queues: ViewSet = (schema, payloads) => {
         order by j.shard, j.run_id, j.name, j.seq desc) e`,
     },
     {
-      name: 'pgqrs_workers',
+      name: 'workers',
       comment: 'The sessions of all processes that work or worked.',
       columns: {
         worker_id: 's.id',

@@ -1,4 +1,4 @@
-// Tells without a statement whether a file may have been written to: by the size and the time of the file and of its log. It
+// Finds without a statement whether a file may have been written to: by the size and the time of the file and of its log. It
 // opens neither: a process that closes a file of SQLite's lets go of the locks that SQLite has on it.
 //
 // Times have a grain, of some milliseconds on most systems. A file that was written a moment ago may be written again without

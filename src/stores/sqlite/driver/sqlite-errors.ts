@@ -83,7 +83,7 @@ const heldUpCodes = new Set<unknown>([5, 15])
 /** A transaction has read an older snapshot than the state that it wants to write to. No waiting helps. */
 const busySnapshot = 517
 
-/** Tells whether a call met the lock of another transaction, and may be tried again as it is. */
+/** Whether a call met the lock of another transaction, and may be tried again as it is. */
 export function isHeldUp(error: unknown): boolean {
   if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) return false
   const { sqlite, isNested } = error.details

@@ -51,7 +51,7 @@ const open = `open as (
       and not ${isDropped('k')}))`
 
 /** Those of them that the body surely awaits: after a repair it may go another way. */
-const asked = `asked as (
+const awaited = `awaited as (
   select * from open where meta not like '%"unawaited":true%' and seq > coalesce((
     select max(a.seq) from journal as a where a.shard = 0 and a.run_id = open.run_id and a.kind = 'amended'), 0))`
 
@@ -183,16 +183,16 @@ export const checks: Readonly<Record<string, string>> = {
     where m.shard = 0 and m.taken_by not between 1 and r.seq`,
 
   no_lost_wakeup: `
-    with ${dropped}, ${open}, ${asked}
-    select w.run_id as id from asked as w
+    with ${dropped}, ${open}, ${awaited}
+    select w.run_id as id from awaited as w
     join messages as m on m.shard = 0 and m.run_id = w.run_id and m.taken_by is null
     where (w.due is null or w.due > :now) and exists (
       select 1 from ${members(`w.meta -> 'conditions'`, 'c')}
       where coalesce(${text('c.value', 'name')}, ${text('c.value', 'runId')}) = m.name)`,
 
-  wants_its_waits: `
-    with ${dropped}, ${open}, ${asked}
-    select w.run_id as id from asked as w
+  wake_names_cover_waits: `
+    with ${dropped}, ${open}, ${awaited}
+    select w.run_id as id from awaited as w
     join runs as r on r.shard = 0 and r.id = w.run_id and r.wake_names like '{"token":' || r.token || ',%'
     join ${members(`w.meta -> 'conditions'`, 'c')}
     where coalesce(${text('c.value', 'name')}, ${text('c.value', 'runId')}) is not null and not exists (
@@ -224,7 +224,7 @@ export const checks: Readonly<Record<string, string>> = {
     select r.id from runs as r join messages as m on m.shard = 0 and m.run_id = r.id and m.taken_by is null
     where r.shard = 0 and r.ended_at is not null and not exists (
       select 1 from chores as c
-      where c.shard = 0 and c.kind = 'mail' and c.target = r.id and c.position < m.position)`,
+      where c.shard = 0 and c.kind = 'messages' and c.target = r.id and c.position < m.position)`,
 
   waits_for_something: `
     with ${dropped}, ${open}
@@ -233,8 +233,8 @@ export const checks: Readonly<Record<string, string>> = {
       and not exists (select 1 from open where open.run_id = runs.id)`,
 
   timer_is_set: `
-    with ${dropped}, ${open}, ${asked}, last as (select run_id, max(seq) as seq from asked group by run_id)
-    select w.run_id as id from last join asked as w on w.run_id = last.run_id and w.seq = last.seq
+    with ${dropped}, ${open}, ${awaited}, last as (select run_id, max(seq) as seq from awaited group by run_id)
+    select w.run_id as id from last join awaited as w on w.run_id = last.run_id and w.seq = last.seq
     where coalesce(w.due, 9e15) > (
       select min(${dueOf('c.value', 'w.at')}) from ${members(`w.meta -> 'conditions'`, 'c')})`,
 
@@ -345,14 +345,14 @@ export function checkQuery(sql: string): string {
  * clock that a test owns is read once.
  */
 export function checkTables(db: Connection, clock: Pick<Clock, 'now'> | undefined): readonly InvariantCheck[] {
-  const [asked, given] = clock === undefined ? [nowExpression, []] : ['?', [clock.now()]]
+  const [requested, given] = clock === undefined ? [nowExpression, []] : ['?', [clock.now()]]
   const { rows_well_formed: malformed = '', ...others } = checks
   const damaged = new Set(db.all(malformed, []).map(({ id }) => id as string))
   const checked = Object.entries(others).map(([name, sql]) => {
     const readable = damaged.size === 0 ? sql : without([...damaged], sql)
     const times = readable.split(':now').length - 1
     const values = Array.from({ length: times }, () => given).flat()
-    const found = db.all(checkQuery(readable.replaceAll(':now', asked)), values).map(({ id }) => id as string)
+    const found = db.all(checkQuery(readable.replaceAll(':now', requested)), values).map(({ id }) => id as string)
     return { name, offenders: found.filter((id) => !damaged.has(id)) }
   })
   return [...checked, { name: 'rows_well_formed', offenders: [...damaged].toSorted().slice(0, mostOffenders) }]

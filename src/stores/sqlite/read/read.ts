@@ -43,10 +43,12 @@ export function load(
 ): readonly Loaded[] {
   const bounds = loadBudgets(mostBytes)
   return requests.map((request) => {
-    const { runId, latest, mail, mailAfter = 0 } = request
+    const { runId, latest, messages: named, messagesAfter = 0 } = request
     const entries = latest === undefined ? readPage(db, request, bounds.entries) : readLatest(db, runId, latest)
     const messages =
-      mail === undefined ? mailPage(db, runId, mailAfter, bounds.messages) : mailNamed(db, runId, mail, bounds.messages)
+      named === undefined
+        ? messagePage(db, runId, messagesAfter, bounds.messages)
+        : messagesNamed(db, runId, named, bounds.messages)
     return { entries, messages, ...cutBy(bounds) }
   })
 }
@@ -106,9 +108,9 @@ type Latest = NonNullable<LoadRequest['latest']>
 const unread = `messages indexed by messages_unread
   where shard = 0 and run_id = ? and taken_by is null and position > ? order by position`
 
-export const mailPageSql = `select * from ${unread} limit ? offset ?`
+export const messagePageSql = `select * from ${unread} limit ? offset ?`
 
-function mailPage(db: Connection, runId: string, after: number, bound: LoadBudget): readonly Message[] {
+function messagePage(db: Connection, runId: string, after: number, bound: LoadBudget): readonly Message[] {
   return rowsWithin(db, bound, unread, [runId, after], messagesAtOnce).map(messageOf)
 }
 
@@ -116,14 +118,14 @@ const named = (columns: string): string => `
   select ${columns} from messages indexed by messages_named
   where shard = 0 and run_id = ? and name = ? and taken_by is null order by position limit ?`
 
-export const namedMailSql = named('*')
+export const namedMessagesSql = named('*')
 const namedSizesSql = named('position, octet_length(data) as bytes')
-const placedMailSql = 'select * from messages where shard = 0 and run_id = ? and position = ?'
+const placedMessagesSql = 'select * from messages where shard = 0 and run_id = ? and position = ?'
 
 /** More names than this are measured first. */
 const fewNames = 8
 
-function mailNamed(
+function messagesNamed(
   db: Connection,
   runId: string,
   { names, limit }: MailboxRequest,
@@ -132,17 +134,17 @@ function mailNamed(
   if (bound.isReached) return []
   const distinct = [...new Set(names)]
   if (bound.isOpen)
-    return inOrder(distinct.flatMap((name) => db.all(namedMailSql, [runId, name, limit]))).map(messageOf)
+    return inOrder(distinct.flatMap((name) => db.all(namedMessagesSql, [runId, name, limit]))).map(messageOf)
   if (distinct.length <= fewNames) {
     // Mostly there is one message, of one name.
-    const first = distinct.map((name) => db.all(namedMailSql, [runId, name, Math.min(limit, 2)]))
+    const first = distinct.map((name) => db.all(namedMessagesSql, [runId, name, Math.min(limit, 2)]))
     if (limit < 2 || first.every(({ length }) => length < 2)) {
       return bound.take(inOrder(first.flat()), rowBytes).map(messageOf)
     }
   }
   const sizes = distinct.flatMap((name) => db.all(namedSizesSql, [runId, name, limit]))
   const taken = bound.take(inOrder(sizes), (row) => row['bytes'] as number)
-  return taken.flatMap((row) => db.all(placedMailSql, [runId, row['position'] as number])).map(messageOf)
+  return taken.flatMap((row) => db.all(placedMessagesSql, [runId, row['position'] as number])).map(messageOf)
 }
 
 function inOrder(rows: readonly Row[]): readonly Row[] {

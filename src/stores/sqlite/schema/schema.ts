@@ -190,7 +190,7 @@ export const migrations: readonly string[] = [
   create unique index broadcasts_id on broadcasts (shard, topic, id);
   -- Broadcasts that wait for a run; those that went to all subscribers, or to one; and those that time alone takes away.
   create index broadcasts_open on broadcasts (shard, topic, position) where delivery = 'one' and taken_by is null;
-  create index broadcasts_told on broadcasts (shard, topic, at) where delivery = 'all';
+  create index broadcasts_to_all on broadcasts (shard, topic, at) where delivery = 'all';
   create index broadcasts_taken on broadcasts (shard, topic, at) where delivery = 'one' and taken_by is not null;
   create index broadcasts_expiry on broadcasts (shard, topic, expires_at)
     where expires_at is not null and taken_by is null;

@@ -50,7 +50,7 @@ export interface CallOptions {
 interface Waiting {
   /** Tries once, and says whether that was its last time. */
   readonly isDone: () => boolean
-  readonly giveUp: (error: unknown) => void
+  readonly fail: (error: unknown) => void
 }
 
 export class CallQueue {
@@ -85,7 +85,7 @@ export class CallQueue {
   /** Waiting and later calls are rejected, because the store is closed. */
   close(): void {
     this.isClosed = true
-    for (const { giveUp } of this.waiting) giveUp(closed())
+    for (const { fail } of this.waiting) fail(closed())
   }
 
   private wait<Answer>(work: () => Answer, met: unknown, options: CallOptions): Promise<Answer> {
@@ -97,12 +97,12 @@ export class CallQueue {
         clearTimeout(timer)
         signal?.removeEventListener('abort', abort)
       }
-      const giveUp = (error: unknown): void => {
+      const fail = (error: unknown): void => {
         leave()
         reject(error)
       }
-      const abort = (): void => giveUp(signal?.reason)
-      const expire = (): void => giveUp(heldUpBy ?? tooLong())
+      const abort = (): void => fail(signal?.reason)
+      const expire = (): void => fail(heldUpBy ?? tooLong())
       const isDone = (): boolean => {
         // Its timer may be late, because other work took long.
         if (isOver(options)) {
@@ -124,7 +124,7 @@ export class CallQueue {
       const waitMs = until === undefined ? this.parts.waitMs : until - performance.now()
       const timer = setTimeout(expire, Math.min(waitMs, longestTimerMs))
       signal?.addEventListener('abort', abort)
-      const waiting: Waiting = { isDone, giveUp }
+      const waiting: Waiting = { isDone, fail }
       this.waiting.add(waiting)
       if (!this.isServing) void this.serve(met !== null)
     })

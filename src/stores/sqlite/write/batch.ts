@@ -89,8 +89,8 @@ export class Batch {
   }
 
   /** A message came for a run that a session holds. */
-  mail(runId: string): void {
-    if (this.hinting) this.hints.push({ kind: 'mail', runId })
+  messageArrived(runId: string): void {
+    if (this.hinting) this.hints.push({ kind: 'message', runId })
   }
 
   /** There is a chore. */

@@ -22,7 +22,7 @@ import { fedCount } from '../../../core/rules/feed-entries.ts'
 import { assertLegal, type Transition } from '../../../core/model/transition.ts'
 import { wakeNamesText } from '../../../core/rows/wake-names.ts'
 import type { Batch } from './batch.ts'
-import { newMailSql, SqliteUnitOfWork } from './unit-of-work.ts'
+import { newMessageSql, SqliteUnitOfWork } from './unit-of-work.ts'
 import { entryMarkAt } from '../read/read.ts'
 import { keyHolder, rewriteRun } from './rewrite.ts'
 import { startRuns } from './start.ts'
@@ -103,8 +103,8 @@ class SqliteCommitWork extends SqliteUnitOfWork implements StartingWork {
     return keyHolder(this.batch.db, run)
   }
 
-  hasMail({ runId }: Transition, after: number, names: readonly string[]): boolean {
-    return names.some((name) => this.batch.db.get(newMailSql, [runId, name, after]) !== undefined)
+  hasMessageAfter({ runId }: Transition, after: number, names: readonly string[]): boolean {
+    return names.some((name) => this.batch.db.get(newMessageSql, [runId, name, after]) !== undefined)
   }
 
   /** The row is written once, when its final state is known. */

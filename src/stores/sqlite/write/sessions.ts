@@ -22,7 +22,7 @@ export function beat(db: Connection, clock: Pick<Clock, 'now'> | undefined, requ
     lost: listedAnswer.lost.map(({ runId }) => runId),
     unknownLeases: unlisted.unknownLeases,
     controlRequests: onceById([...listedAnswer.controlRequests, ...unlisted.controlRequests], ({ runId }) => runId),
-    mail: listedAnswer.mail,
+    messages: listedAnswer.messages,
     timedOut: onceById([...listedAnswer.timedOut, ...unlisted.timedOut], (runId) => runId),
     now,
   }
@@ -87,12 +87,12 @@ export const extendSql = `update runs set deadline = ? where ${isListed}`
 
 const begunSql = 'update runs set crashes = ? where shard = 0 and id = ?'
 
-interface Listed extends Pick<Beat, 'mail' | 'controlRequests' | 'timedOut'> {
+interface Listed extends Pick<Beat, 'messages' | 'controlRequests' | 'timedOut'> {
   readonly lost: readonly HeldClaim[]
 }
 
 function listedOf(db: Connection, now: number, session: string, held: readonly HeldClaim[], alive: boolean): Listed {
-  if (held.length === 0) return { lost: [], mail: [], controlRequests: [], timedOut: [] }
+  if (held.length === 0) return { lost: [], messages: [], controlRequests: [], timedOut: [] }
   const claims = JSON.stringify(held.map(({ runId, token, inbox }) => [runId, token, inbox ?? null]))
   const rows = db.all(listedSql, [session, session, session, now, claims]) as unknown as LookRow[]
   const byPlace = new Map(rows.map((row) => [row.place, row]))
@@ -100,7 +100,7 @@ function listedOf(db: Connection, now: number, session: string, held: readonly H
   const isLost = (row: LookRow | undefined): boolean => !alive || (row !== undefined && row.held !== 1)
   return {
     lost: listedAnswer.filter(({ row }) => isLost(row)).map(({ claim }) => claim),
-    mail: listedAnswer.flatMap(({ runId, row }) => {
+    messages: listedAnswer.flatMap(({ runId, row }) => {
       const inbox = row?.inbox ?? null
       const isNews = inbox !== null && (row?.known ?? null) !== null && inbox > (row?.known ?? 0) && !isLost(row)
       return isNews ? [{ runId, inbox }] : []

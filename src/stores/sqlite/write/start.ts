@@ -30,7 +30,7 @@ class SqliteStartWork implements StartWork {
   private readonly made = new Map<string, Twin>()
   private readonly ended = new Map<string, boolean>()
   private readonly fresh: Run[] = []
-  private readonly letters: { readonly run: Run; readonly mail: readonly MessageDraft[] }[] = []
+  private readonly withMessages: { readonly run: Run; readonly messages: readonly MessageDraft[] }[] = []
 
   constructor(unitOfWork: SqliteUnitOfWork, runs: readonly NewRun[]) {
     this.unitOfWork = unitOfWork
@@ -64,9 +64,9 @@ class SqliteStartWork implements StartWork {
     const { batch } = this
     if (given.shard !== 0) throw bug('This store has one shard', { runId: given.id, shard: given.shard })
     const row = newRow(given, batch.now, isLeased)
-    const { mail = [] } = given
-    const run = mail.length === 0 ? row : { ...row, inbox: mail.length }
-    if (mail.length > 0) this.letters.push({ run: row, mail })
+    const { messages = [] } = given
+    const run = messages.length === 0 ? row : { ...row, inbox: messages.length }
+    if (messages.length > 0) this.withMessages.push({ run: row, messages })
     this.made.set(run.id, { run, transition: given.transition })
     this.keys.take(given)
     batch.append(run.id, 0, [given.first], given.transition, given.feed ? 1 : 0)
@@ -78,8 +78,8 @@ class SqliteStartWork implements StartWork {
   /** Writes the rows, and then what lies in their mailboxes. */
   write(): void {
     insertRuns(this.batch, this.fresh)
-    for (const { run, mail } of this.letters) {
-      mail.forEach((draft, inbox) => this.unitOfWork.receive(draft, { ...run, inbox }))
+    for (const { run, messages } of this.withMessages) {
+      messages.forEach((draft, inbox) => this.unitOfWork.receive(draft, { ...run, inbox }))
     }
   }
 

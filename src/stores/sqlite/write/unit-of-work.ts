@@ -37,7 +37,7 @@ export const unreadSql = `
   where shard = 0 and run_id = ? and taken_by is null and position > ? order by position limit ?`
 
 /** Whether a message of a name came since its holder looked. */
-export const newMailSql = `
+export const newMessageSql = `
   select 1 from messages indexed by messages_named
   where shard = 0 and run_id = ? and name = ? and taken_by is null and position > ? limit 1`
 
@@ -122,7 +122,7 @@ const forgetSql = (index: string, condition: string): string => `
     where shard = 0 and topic = ? and at < ? and ${condition} limit ${forgottenAtOnce})`
 
 /** The broadcasts that no run can get any more, each along its index: those that are still open may be many, and old. */
-export const forgetToldSql = forgetSql('broadcasts_told', `delivery = 'all'`)
+export const forgetSentToAllSql = forgetSql('broadcasts_to_all', `delivery = 'all'`)
 export const forgetTakenSql = forgetSql('broadcasts_taken', `delivery = 'one' and taken_by is not null`)
 export const forgetExpiredSql = forgetSql(
   'broadcasts_expiry',
@@ -275,7 +275,7 @@ export class SqliteUnitOfWork implements ChangeWork {
       batch.ready(run.type)
     } else {
       db.run('update runs set inbox = ? where shard = 0 and id = ?', [position, run.id])
-      if (run.session !== null) batch.mail(run.id)
+      if (run.session !== null) batch.messageArrived(run.id)
     }
     return outcome
   }
@@ -354,7 +354,7 @@ export class SqliteUnitOfWork implements ChangeWork {
 
   forgetBroadcasts(topic: string, before: number): void {
     const { db } = this.batch
-    db.run(forgetToldSql, [topic, before])
+    db.run(forgetSentToAllSql, [topic, before])
     db.run(forgetTakenSql, [topic, before])
     db.run(forgetExpiredSql, [topic, before, this.now])
   }

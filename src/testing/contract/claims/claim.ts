@@ -1,10 +1,11 @@
 // Which claim gets which run, and in what order.
 
 import assert from 'node:assert/strict'
+import { mostFreshBytes } from '../../../core/rules/claims/claim.ts'
 import { randomFraction } from '../../../core/runtime/ports.ts'
 import { atOnce, ids, type ContractBench } from '../bench.ts'
 import type { ContractCase } from '../contract-case.ts'
-import { inMs } from '../drafts.ts'
+import { inMs, started } from '../drafts.ts'
 import { dueOrder } from '../runs/schedule.ts'
 
 export const claimCases: readonly ContractCase[] = [
@@ -98,6 +99,21 @@ export const claimCases: readonly ContractCase[] = [
         assert.equal(runId, untouched.id)
         const [loaded] = await store.load([{ runId, after: 0, limit: 10 }])
         assert.deepEqual(loaded, { entries: [entry], messages: [] })
+      }
+    },
+  },
+  {
+    name: 'the entries that come with a claim are bounded in bytes',
+    async run({ store, newRun, claim }) {
+      for (const [count, length] of [
+        [20, 450_000],
+        [600, 15_000],
+      ] as const) {
+        const first = started(JSON.stringify('x'.repeat(length)))
+        await store.start(Array.from({ length: count }, () => newRun({ first })))
+        const { runs, fresh = [] } = await claim({ limit: 1_000 })
+        assert.equal(runs.length, count)
+        assert.ok(fresh.reduce((bytes, { entry }) => bytes + (entry.data?.length ?? 0), 0) <= mostFreshBytes)
       }
     },
   },

@@ -37,7 +37,7 @@ export const heartbeatCases: readonly ContractCase[] = [
           { runId: a.runId, controlRequest: cancelControlRequest(at) },
           { runId: c.runId, controlRequest: pauseControlRequest(at) },
         ],
-        mail: [],
+        messages: [],
         timedOut: [],
         now: clock.now(),
       })
@@ -69,24 +69,24 @@ export const heartbeatCases: readonly ContractCase[] = [
     async run({ clock, beat, hold, control, deliver, message }) {
       await beat('me', { leaseMs: 100_000 })
       const listed = [await hold({ lease, timeoutMs: 50 }), await hold({ lease }), await hold({ lease })]
-      const [late, paused, mailed] = listed as [Held, Held, Held]
+      const [late, paused, receiver] = listed as [Held, Held, Held]
       const unlisted = [await hold({ lease, timeoutMs: 50 }), await hold({ lease })] as const
       const strange = await hold({ lease: { session: 'you', token: 1 }, timeoutMs: 50 })
       const at = clock.now()
       controlled(await control(paused.runId, ask.pause), 'requested')
       controlled(await control(unlisted[1].runId, ask.pause), 'requested')
       controlled(await control(strange.runId, ask.pause), 'requested')
-      await deliver(message(mailed.runId))
+      await deliver(message(receiver.runId))
       await clock.advance(50)
       // One of them twice: it is reported once.
-      const held = claims([strange, late, paused, mailed, late, paused]).map((claim) => ({ ...claim, inbox: 0 }))
+      const held = claims([strange, late, paused, receiver, late, paused]).map((claim) => ({ ...claim, inbox: 0 }))
       const told = await beat('me', { leaseMs: 100_000, held, seeksUnknownLeases: false })
       assert.deepEqual(told, {
         alive: true,
         lost: [strange.runId],
         unknownLeases: [],
         controlRequests: [{ runId: paused.runId, controlRequest: pauseControlRequest(at) }],
-        mail: [{ runId: mailed.runId, inbox: 1 }],
+        messages: [{ runId: receiver.runId, inbox: 1 }],
         timedOut: [late.runId],
         now: clock.now(),
       })

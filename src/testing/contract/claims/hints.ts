@@ -4,7 +4,8 @@ import assert from 'node:assert/strict'
 import type { Hint } from '../../../store.ts'
 import { eventually, type ContractBench } from '../bench.ts'
 import type { ContractCase } from '../contract-case.ts'
-import { ending, inMs } from '../drafts.ts'
+import { ending, inMs, waiting } from '../drafts.ts'
+import { outbound } from '../exchanges.ts'
 import { cancel, cancelNow, failedRun, holdUndoable, pause, resume, retry } from '../requests.ts'
 
 /** Listens while something is done, and waits for this hint. */
@@ -96,6 +97,21 @@ export const hintCases: readonly ContractCase[] = [
       await expectHint(bench, { kind: 'ended', runId: id }, () => bench.control(id, cancel))
       const { runId } = await bench.hold()
       await expectHint(bench, { kind: 'ended', runId }, () => bench.control(runId, cancelNow))
+    },
+  },
+  {
+    name: 'a control request for a held run is hinted at, wherever it comes from',
+    needs: 'notifies',
+    async run(bench) {
+      for (const request of [pause, cancel]) {
+        const { runId } = await bench.hold()
+        await expectHint(bench, { kind: 'control', runId }, () => bench.control(runId, request))
+      }
+      const parent = await bench.hold()
+      const child = bench.child(parent.runId)
+      await bench.commit(parent, { append: [waiting()], outbound: outbound({ starts: [child] }) })
+      const { runId } = await bench.take(child.run.id)
+      await expectHint(bench, { kind: 'control', runId }, () => bench.control(parent.runId, cancelNow))
     },
   },
   {

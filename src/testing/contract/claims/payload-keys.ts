@@ -131,7 +131,7 @@ export const payloadKeyCases: readonly ContractCase[] = [
       await commit(held, { append: [step('a', 'old 2'), step('b', 'old 3')] })
       await park(held, { append: [waiting()] })
       await deliver(message(held.runId, { id: 'm', name: 'later', data: 'old m' }))
-      const [row, entries, mail] = [await run(held.runId), await journal(held.runId), await mailbox(held.runId)]
+      const [row, entries, messages] = [await run(held.runId), await journal(held.runId), await mailbox(held.runId)]
       const request = {
         runId: held.runId,
         seq: row.seq,
@@ -148,7 +148,7 @@ export const payloadKeyCases: readonly ContractCase[] = [
       )
       assert.deepEqual(
         await mailbox(held.runId),
-        mail.map((one) => ({ ...one, data: 'new m' })),
+        messages.map((one) => ({ ...one, data: 'new m' })),
       )
       assert.equal(await store.rewritePayloads(request), 'written', 'and may be written again')
     },

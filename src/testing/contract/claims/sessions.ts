@@ -13,7 +13,7 @@ export const sessionCases: readonly ContractCase[] = [
         lost: [],
         unknownLeases: [],
         controlRequests: [],
-        mail: [],
+        messages: [],
         timedOut: [],
         now: clock.now(),
       })
@@ -52,7 +52,7 @@ export const sessionCases: readonly ContractCase[] = [
           lost: [],
           unknownLeases: [],
           controlRequests: [],
-          mail: [],
+          messages: [],
           timedOut: [],
           now: clock.now(),
         })

@@ -224,8 +224,8 @@ export const suspectCases: readonly ContractCase[] = [
       const { clock, run, rescue, store, selector } = bench
       const waiting = await suspect(bench, { timeoutMs: 5_000 })
       await clock.advance(5_000)
-      const asked = { session: 'me', selectors: [selector], limit: 1, isolated: true }
-      assert.deepEqual((await store.claim(asked)).runs, [])
+      const request = { session: 'me', selectors: [selector], limit: 1, isolated: true }
+      assert.deepEqual((await store.claim(request)).runs, [])
       assert.deepEqual(
         (await rescue()).ended.map(({ runId, reason }) => [runId, reason]),
         [[waiting.id, 'timed-out']],
@@ -248,8 +248,8 @@ export const suspectCases: readonly ContractCase[] = [
       controlled(await control(paused.id, ask.pause), 'done')
       controlled(await control(cancelled.id, ask.cancel), 'done')
       controlled(await control(removed.id, ask.remove), 'done')
-      const asked = { session: 'me', selectors: [selector], limit: 5, isolated: true }
-      assert.deepEqual((await store.claim(asked)).runs, [])
+      const request = { session: 'me', selectors: [selector], limit: 5, isolated: true }
+      assert.deepEqual((await store.claim(request)).runs, [])
       assert.equal((await rescue()).suspects, null)
     },
   },

@@ -84,8 +84,8 @@ export const boundedLoadCases: readonly ContractCase[] = [
         }
       }
       const read = async (mostBytes: number | undefined, names?: readonly string[]): Promise<unknown> => {
-        const mail = names === undefined ? {} : { mail: { names, limit: 5 } }
-        const requests = [a, b].map(({ runId }) => ({ runId, after: 0, limit: 1, ...mail }))
+        const messages = names === undefined ? {} : { messages: { names, limit: 5 } }
+        const requests = [a, b].map(({ runId }) => ({ runId, after: 0, limit: 1, ...messages }))
         const loaded = await store.load(requests, mostBytes)
         return loaded.map(({ messages, cut }) => [messages.map(({ position }) => position), cut])
       }

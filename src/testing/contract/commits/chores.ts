@@ -19,7 +19,7 @@ const over = { append: [ending('succeeded')], status: 'succeeded' } as const
 const failed = { append: [ending('failed')], status: 'failed' } as const
 
 /** More than an end settles in its commit, and more than one page after that. */
-const many = defaultPageLimits.withEnd + defaultPageLimits.mail + 50
+const many = defaultPageLimits.withEnd + defaultPageLimits.messages + 50
 
 /** Messages that are unread when their run ends. */
 async function leave(
@@ -28,9 +28,9 @@ async function leave(
   count: number,
   changes: (index: number) => Partial<NewMessage>,
 ): Promise<readonly NewMessage[]> {
-  const letters = Array.from({ length: count }, (_, index) => bench.message(runId, changes(index)))
-  for (let from = 0; from < count; from += 250) await bench.store.deliver(letters.slice(from, from + 250))
-  return letters
+  const messages = Array.from({ length: count }, (_, index) => bench.message(runId, changes(index)))
+  for (let from = 0; from < count; from += 250) await bench.store.deliver(messages.slice(from, from + 250))
+  return messages
 }
 
 /** Every dead letter, read in pages of any size. */
@@ -90,10 +90,10 @@ export const choreCases: readonly ContractCase[] = [
     name: 'a run with more unread messages than one commit may settle has ended at once, and they are settled in pages',
     async run(bench) {
       const held = await bench.hold()
-      const letters = await leave(bench, held, many, (index) => (index % 2 === 0 ? { policy: dead } : {}))
+      const messages = await leave(bench, held, many, (index) => (index % 2 === 0 ? { policy: dead } : {}))
       await bench.commit(held, over)
       assert.equal((await bench.run(held.runId)).status, 'succeeded')
-      const meant = letters.filter(({ policy }) => policy !== null).map(({ id }) => id)
+      const meant = messages.filter(({ policy }) => policy !== null).map(({ id }) => id)
       let settled = (await deadIds(bench)).length
       assert.ok(settled > 0 && settled < meant.length, 'the commit settles some')
       await expectSound(bench)
@@ -104,7 +104,7 @@ export const choreCases: readonly ContractCase[] = [
         settled = now
         await expectSound(bench)
       }
-      assert.ok(Math.max(...pages) <= defaultPageLimits.mail, 'a page is bounded')
+      assert.ok(Math.max(...pages) <= defaultPageLimits.messages, 'a page is bounded')
       assert.deepEqual(await bench.mailbox(held.runId), [])
       assert.deepEqual(new Set(await deadIds(bench)), new Set(meant))
       assert.deepEqual(await bench.store.doChores(), { worked: false, nextInMs: null })
@@ -114,11 +114,11 @@ export const choreCases: readonly ContractCase[] = [
     name: 'what the last transition of a run takes is not given up, also if that is all that its commit would settle',
     async run(bench) {
       const held = await bench.hold()
-      const letters = await leave(bench, held, defaultPageLimits.withEnd + 20, () => ({ policy: dead }))
-      const takes = letters.slice(0, defaultPageLimits.withEnd + 10).map(({ id }) => id)
+      const messages = await leave(bench, held, defaultPageLimits.withEnd + 20, () => ({ policy: dead }))
+      const takes = messages.slice(0, defaultPageLimits.withEnd + 10).map(({ id }) => id)
       await bench.commit(held, { ...over, takes })
       await bench.chores()
-      const left = letters.slice(defaultPageLimits.withEnd + 10).map(({ id }) => id)
+      const left = messages.slice(defaultPageLimits.withEnd + 10).map(({ id }) => id)
       assert.deepEqual(new Set(await deadIds(bench)), new Set(left))
       await expectSound(bench)
     },
@@ -153,26 +153,26 @@ export const choreCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a run that is retried before all its mail was settled may still read the rest',
+    name: 'a run that is retried before all its messages were settled may still read the rest',
     async run(bench) {
       const held = await bench.hold()
-      const letters = await leave(bench, held, defaultPageLimits.withEnd + 30, () => ({ policy: dead }))
+      const messages = await leave(bench, held, defaultPageLimits.withEnd + 30, () => ({ policy: dead }))
       await bench.commit(held, failed)
       controlled(await bench.control(held.runId, ask.retry), 'done')
       await bench.chores()
-      const rest = letters.slice(defaultPageLimits.withEnd).map(({ id }) => id)
+      const rest = messages.slice(defaultPageLimits.withEnd).map(({ id }) => id)
       assert.deepEqual(
         (await bench.mailbox(held.runId)).map(({ id }) => id),
         rest,
       )
       assert.deepEqual(
         new Set(await deadIds(bench)),
-        new Set(letters.slice(0, defaultPageLimits.withEnd).map(({ id }) => id)),
+        new Set(messages.slice(0, defaultPageLimits.withEnd).map(({ id }) => id)),
       )
       const again = await bench.take(held.runId)
       await bench.commit(again, { ...over, takes: rest.slice(0, 1) })
       await bench.chores()
-      assert.equal((await deadIds(bench)).length, letters.length - 1)
+      assert.equal((await deadIds(bench)).length, messages.length - 1)
       await expectSound(bench)
     },
   },
@@ -281,7 +281,7 @@ export const choreCases: readonly ContractCase[] = [
     async run(bench) {
       const ends = [await bench.hold(), await bench.hold()]
       for (const held of ends) {
-        await leave(bench, held, defaultPageLimits.withEnd + defaultPageLimits.mail + 10, () => ({}))
+        await leave(bench, held, defaultPageLimits.withEnd + defaultPageLimits.messages + 10, () => ({}))
         await bench.commit(held, over)
         await bench.clock.advance(1)
       }

@@ -225,7 +225,7 @@ export const endPageCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a run with much unread mail and many who wait for it leaves both to chores, and both are done',
+    name: 'a run with many unread messages that many runs wait for leaves both to chores, and both are done',
     async run(bench) {
       const held = await bench.hold()
       const waits = await watchers(bench, [held], first + 2)

@@ -39,7 +39,7 @@ async function expectHint(bench: ContractBench, hint: Hint, act: () => Promise<u
 
 export const wakeCases: readonly ContractCase[] = [
   {
-    name: 'a heartbeat tells of mail that came for what the session holds, if it asks and does not know',
+    name: 'a heartbeat returns the inbox of each held run that has messages the session has not seen',
     async run(bench) {
       const { beat, hold, deliver, message } = bench
       await beat('me')
@@ -47,17 +47,17 @@ export const wakeCases: readonly ContractCase[] = [
       for (const { runId } of [a, b, c]) await deliver(message(runId))
       await deliver(message(a.runId))
       const held = [claimOf(a, 1), claimOf(b, 1), claimOf(c), claimOf(d, 0)]
-      assert.deepEqual((await beat('me', { held })).mail, [{ runId: a.runId, inbox: 2 }])
-      assert.deepEqual((await beat('me', { held: [claimOf(b, 0), claimOf(a, 0)] })).mail, [
+      assert.deepEqual((await beat('me', { held })).messages, [{ runId: a.runId, inbox: 2 }])
+      assert.deepEqual((await beat('me', { held: [claimOf(b, 0), claimOf(a, 0)] })).messages, [
         { runId: b.runId, inbox: 1 },
         { runId: a.runId, inbox: 2 },
       ])
-      assert.deepEqual((await beat('me', { held: [claimOf(a, 2)] })).mail, [])
-      assert.deepEqual((await beat('me')).mail, [])
+      assert.deepEqual((await beat('me', { held: [claimOf(a, 2)] })).messages, [])
+      assert.deepEqual((await beat('me')).messages, [])
     },
   },
   {
-    name: 'a heartbeat tells nothing of the mail of runs that the session does not hold',
+    name: 'a heartbeat returns no messages of runs that the session does not hold',
     async run({ beat, hold, deliver, message, park, store, newRun }) {
       await beat('me')
       await beat('you')
@@ -71,7 +71,7 @@ export const wakeCases: readonly ContractCase[] = [
       for (const { runId } of [parked, given, theirs]) await deliver(message(runId))
       const strange = { runId: newRun().id, lease, seq: 1 }
       const told = await beat('me', { held: [parked, given, theirs, strange].map((one) => claimOf(one, 0)) })
-      assert.deepEqual(told.mail, [])
+      assert.deepEqual(told.messages, [])
       assert.equal(told.lost.length, 4)
     },
   },
@@ -86,9 +86,9 @@ export const wakeCases: readonly ContractCase[] = [
       })
       await bench.commit(target, { append: [ending('succeeded')], status: 'succeeded' })
       const held = [claimOf(watcher, 0)]
-      assert.deepEqual((await bench.beat('me', { held })).mail, [{ runId: watcher.runId, inbox: 1 }])
+      assert.deepEqual((await bench.beat('me', { held })).messages, [{ runId: watcher.runId, inbox: 1 }])
       await publish(bench, 'a', jobs)
-      assert.deepEqual((await bench.beat('me', { held })).mail, [{ runId: watcher.runId, inbox: 2 }])
+      assert.deepEqual((await bench.beat('me', { held })).messages, [{ runId: watcher.runId, inbox: 2 }])
     },
   },
   {
@@ -96,18 +96,18 @@ export const wakeCases: readonly ContractCase[] = [
     needs: 'notifies',
     async run(bench) {
       const [held, target] = [await bench.hold(), await bench.hold()]
-      const mail: Hint = { kind: 'mail', runId: held.runId }
-      await expectHint(bench, mail, () => bench.deliver(bench.message(held.runId)))
+      const hint: Hint = { kind: 'message', runId: held.runId }
+      await expectHint(bench, hint, () => bench.deliver(bench.message(held.runId)))
       await bench.commit(held, {
         append: [waiting()],
         outbound: outbound({ watches: [endOf(target.runId), on(jobs)] }),
       })
-      await expectHint(bench, mail, () => publish(bench, 'a', jobs))
-      await expectHint(bench, mail, () => bench.control(target.runId, ask.cancelNow))
+      await expectHint(bench, hint, () => publish(bench, 'a', jobs))
+      await expectHint(bench, hint, () => bench.control(target.runId, ask.cancelNow))
     },
   },
   {
-    name: 'a message for a run without a holder, and a repeated message, is not hinted at as mail',
+    name: 'a message for a run without a holder, and a repeated message, give no message hint',
     needs: 'notifies',
     async run(bench) {
       const [parked, held] = [await bench.hold(), await bench.hold()]
@@ -123,7 +123,7 @@ export const wakeCases: readonly ContractCase[] = [
         await bench.deliver(bench.message(ended.runId, { policy }))
         await bench.deliver(known)
       })
-      const runIds = heard.flatMap((hint) => (hint.kind === 'mail' ? [hint.runId] : []))
+      const runIds = heard.flatMap((hint) => (hint.kind === 'message' ? [hint.runId] : []))
       // Hints of earlier deliveries may still be in flight.
       assert.deepEqual(
         runIds.filter((id) => id !== held.runId),

@@ -7,7 +7,7 @@ import { atOnce, failures, succeeded, type ContractBench, type Held } from '../b
 import type { ContractCase } from '../contract-case.ts'
 import { ending, waiting } from '../drafts.ts'
 import { endPaths } from '../end-paths.ts'
-import { endOf, expectAsleep, expectWoken, mail, parkWatching, outbound, saidBy } from '../exchanges.ts'
+import { endOf, expectAsleep, expectWoken, messages, parkWatching, outbound, saidBy } from '../exchanges.ts'
 import * as ask from '../requests.ts'
 import { controlled } from '../requests.ts'
 
@@ -52,7 +52,7 @@ export const watchCases: readonly ContractCase[] = [
       await bench.rescue()
       await expectWoken(bench, watcher.runId, 1)
       const said = { status: 'failed', seq: 2, data: failures.expired, reason: null }
-      assert.deepEqual(await mail(bench, watcher.runId), [['ended', target.id, said]])
+      assert.deepEqual(await messages(bench, watcher.runId), [['ended', target.id, said]])
     },
   },
   {
@@ -94,7 +94,7 @@ export const watchCases: readonly ContractCase[] = [
         assert.deepEqual([now, readiness, session], ['running', 'leased', watcher.lease.session])
         const [data, reason] = status === 'cancelled' ? [null, 'enough'] : [`"${status}"`, null]
         const said = { status, seq, data, reason }
-        assert.deepEqual(await mail(bench, watcher.runId), [['ended', target.runId, said]])
+        assert.deepEqual(await messages(bench, watcher.runId), [['ended', target.runId, said]])
         assert.equal((await bench.run(target.runId)).watched, false, 'nothing is left to be told of it')
       }
     },
@@ -106,7 +106,7 @@ export const watchCases: readonly ContractCase[] = [
       const watcher = await bench.hold()
       const answer = await bench.park(watcher, { append: [waiting()], outbound: outbound({ watches: [endOf(id)] }) })
       assert.deepEqual([answer.released, answer.inbox], [false, 1])
-      assert.deepEqual(await mail(bench, watcher.runId), [['ended', id, { status: 'not-found' }]])
+      assert.deepEqual(await messages(bench, watcher.runId), [['ended', id, { status: 'not-found' }]])
     },
   },
   {
@@ -260,7 +260,7 @@ export const watchCases: readonly ContractCase[] = [
         const answers = await bench.store.commit(isFirst ? [wait, end] : [end, wait])
         const { released } = succeeded(answers[isFirst ? 0 : 1])
         const said = { status: 'succeeded', seq: 2, data: '"succeeded"', reason: null }
-        assert.deepEqual(await mail(bench, watcher.runId), [['ended', target.runId, said]])
+        assert.deepEqual(await messages(bench, watcher.runId), [['ended', target.runId, said]])
         if (released) await expectWoken(bench, watcher.runId, 1)
         else assert.equal((await bench.run(watcher.runId)).readiness, 'leased')
       }
@@ -364,7 +364,7 @@ export const watchCases: readonly ContractCase[] = [
       const late = await parkWatching(bench, [endOf(target.runId)])
       await bench.control(target.runId, ask.cancelNow)
       assert.equal((await bench.mailbox(early.runId)).length, 1)
-      const [, , said] = (await mail(bench, late.runId))[0] ?? []
+      const [, , said] = (await messages(bench, late.runId))[0] ?? []
       assert.deepEqual(said, { status: 'cancelled', seq: 4, data: null, reason: 'at once' })
     },
   },

@@ -14,13 +14,22 @@ async function load({ store }: ContractBench, request: LoadRequest): Promise<Loa
 }
 
 /** The positions of the loaded messages. */
-async function positions(bench: ContractBench, runId: string, mail?: LoadRequest['mail']): Promise<readonly number[]> {
-  const { messages } = await load(bench, { runId, after: 0, limit: 0, ...(mail === undefined ? {} : { mail }) })
+async function positions(
+  bench: ContractBench,
+  runId: string,
+  named?: LoadRequest['messages'],
+): Promise<readonly number[]> {
+  const { messages } = await load(bench, {
+    runId,
+    after: 0,
+    limit: 0,
+    ...(named === undefined ? {} : { messages: named }),
+  })
   return messages.map(({ position }) => position)
 }
 
 /** A run with messages of these names, first in first out. */
-async function withMail(bench: ContractBench, names: readonly string[]): Promise<string> {
+async function withMessages(bench: ContractBench, names: readonly string[]): Promise<string> {
   const { runId } = await bench.hold()
   await bench.store.deliver(names.map((name) => bench.message(runId, { name })))
   return runId
@@ -29,15 +38,15 @@ async function withMail(bench: ContractBench, names: readonly string[]): Promise
 /** The positions of all that a run has unread, page by page: each page is read behind the last position of the one before it. */
 async function pages({ store }: ContractBench, runId: string, mostBytes?: number): Promise<readonly number[][]> {
   const read: number[][] = []
-  for (let mailAfter = 0; ;) {
-    const [page] = await store.load([{ runId, after: 0, limit: 0, mailAfter }], mostBytes)
+  for (let messagesAfter = 0; ;) {
+    const [page] = await store.load([{ runId, after: 0, limit: 0, messagesAfter }], mostBytes)
     assert.ok(page)
     const last = page.messages.at(-1)
     if (last === undefined) return read
-    assert.ok(last.position > mailAfter, 'every page moves on')
+    assert.ok(last.position > messagesAfter, 'every page moves on')
     read.push(page.messages.map(({ position }) => position))
     if (page.messages.length < messagesAtOnce && page.cut !== true) return read
-    mailAfter = last.position
+    messagesAfter = last.position
   }
 }
 
@@ -57,7 +66,7 @@ export const mailboxPageCases: readonly ContractCase[] = [
   {
     name: 'of a mailbox, the first messages of each name that was asked for are read, in the order in which they came',
     async run(bench) {
-      const runId = await withMail(bench, ['a', 'b', 'a', 'c', 'b', 'a', 'a'])
+      const runId = await withMessages(bench, ['a', 'b', 'a', 'c', 'b', 'a', 'a'])
       assert.deepEqual(await positions(bench, runId, { names: ['a'], limit: 2 }), [1, 3])
       assert.deepEqual(await positions(bench, runId, { names: ['b', 'a'], limit: 1 }), [1, 2])
       assert.deepEqual(await positions(bench, runId, { names: ['b', 'a'], limit: 3 }), [1, 2, 3, 5, 6])
@@ -75,21 +84,21 @@ export const mailboxPageCases: readonly ContractCase[] = [
     name: 'what was taken makes room for what came after it',
     async run(bench) {
       const held = await bench.hold()
-      const letters = ['a', 'a', 'a'].map((name) => bench.message(held.runId, { name }))
-      await bench.store.deliver(letters)
-      await bench.commit(held, { takes: [letters[0]?.id ?? ''] })
+      const messages = ['a', 'a', 'a'].map((name) => bench.message(held.runId, { name }))
+      await bench.store.deliver(messages)
+      await bench.commit(held, { takes: [messages[0]?.id ?? ''] })
       assert.deepEqual(await positions(bench, held.runId, { names: ['a'], limit: 1 }), [2])
     },
   },
   {
-    name: 'each request of a batch gets the mail that it asked for',
+    name: 'each request of a batch gets the messages that it asked for',
     async run(bench) {
-      const [one, other] = [await withMail(bench, ['a', 'b']), await withMail(bench, ['b', 'a'])]
+      const [one, other] = [await withMessages(bench, ['a', 'b']), await withMessages(bench, ['b', 'a'])]
       const loaded = await bench.store.load([
-        { runId: one, after: 0, limit: 1, mail: { names: ['a'], limit: 5 } },
+        { runId: one, after: 0, limit: 1, messages: { names: ['a'], limit: 5 } },
         { runId: other, after: 0, limit: 1 },
-        { runId: one, after: 0, limit: 1, mail: { names: ['b'], limit: 5 } },
-        { runId: other, after: 0, limit: 1, mail: { names: [], limit: 5 } },
+        { runId: one, after: 0, limit: 1, messages: { names: ['b'], limit: 5 } },
+        { runId: other, after: 0, limit: 1, messages: { names: [], limit: 5 } },
       ])
       assert.deepEqual(
         loaded.map(({ messages }) => messages.map(({ runId, name }) => [runId, name])),
@@ -109,15 +118,15 @@ export const mailboxPageCases: readonly ContractCase[] = [
     name: 'of a mailbox with three thousand messages the first thousand come, and the rest as they are taken',
     async run(bench) {
       const held = await bench.hold()
-      const letters = Array.from({ length: 3_000 }, (_, index) =>
+      const messages = Array.from({ length: 3_000 }, (_, index) =>
         bench.message(held.runId, { name: index === 2_999 ? 'rare' : 'common' }),
       )
-      for (let from = 0; from < 3_000; from += 500) await bench.store.deliver(letters.slice(from, from + 500))
+      for (let from = 0; from < 3_000; from += 500) await bench.store.deliver(messages.slice(from, from + 500))
       const counted = Array.from({ length: messagesAtOnce }, (_, index) => index + 1)
       assert.deepEqual(await positions(bench, held.runId), counted)
       assert.deepEqual(await positions(bench, held.runId, { names: ['rare'], limit: 1 }), [3_000], 'behind the others')
       assert.equal((await positions(bench, held.runId, { names: ['common'], limit: 5_000 })).length, 2_999)
-      await bench.commit(held, { takes: letters.slice(0, messagesAtOnce).map(({ id }) => id) })
+      await bench.commit(held, { takes: messages.slice(0, messagesAtOnce).map(({ id }) => id) })
       assert.deepEqual(
         await positions(bench, held.runId),
         counted.map((position) => position + messagesAtOnce),
@@ -128,22 +137,22 @@ export const mailboxPageCases: readonly ContractCase[] = [
     name: 'the messages behind a position are read, of each request behind its own, and names are read from the beginning',
     async run(bench) {
       const held = await bench.hold()
-      const letters = ['a', 'b', 'a', 'c', 'b'].map((name) => bench.message(held.runId, { name }))
-      await bench.store.deliver(letters)
-      await bench.commit(held, { takes: [letters[2]?.id ?? ''] })
-      const other = await withMail(bench, ['a', 'b', 'a'])
+      const messages = ['a', 'b', 'a', 'c', 'b'].map((name) => bench.message(held.runId, { name }))
+      await bench.store.deliver(messages)
+      await bench.commit(held, { takes: [messages[2]?.id ?? ''] })
+      const other = await withMessages(bench, ['a', 'b', 'a'])
       const request = { runId: held.runId, after: 0, limit: 0 }
       const requests: readonly LoadRequest[] = [
-        { ...request, mailAfter: 1 },
-        { ...request, runId: other, mailAfter: 2 },
-        { ...request, mailAfter: 0 },
-        { ...request, mailAfter: 4 },
-        { ...request, mailAfter: 3 },
-        { ...request, mailAfter: 5 },
-        { ...request, mailAfter: 1_000_000 },
+        { ...request, messagesAfter: 1 },
+        { ...request, runId: other, messagesAfter: 2 },
+        { ...request, messagesAfter: 0 },
+        { ...request, messagesAfter: 4 },
+        { ...request, messagesAfter: 3 },
+        { ...request, messagesAfter: 5 },
+        { ...request, messagesAfter: 1_000_000 },
         request,
-        { ...request, mailAfter: 1, mail: { names: ['a'], limit: 5 } },
-        { ...request, mailAfter: 1, mail: { names: [], limit: 5 } },
+        { ...request, messagesAfter: 1, messages: { names: ['a'], limit: 5 } },
+        { ...request, messagesAfter: 1, messages: { names: [], limit: 5 } },
       ]
       const expected = [[2, 4, 5], [3], [1, 2, 4, 5], [5], [4, 5], [], [], [1, 2, 4, 5], [1], []]
       for (const mostBytes of [undefined, 100_000]) {
@@ -159,8 +168,9 @@ export const mailboxPageCases: readonly ContractCase[] = [
     name: 'a mailbox of more than two thousand messages is read whole, page after page, each message once and in order',
     async run(bench) {
       const { runId } = await bench.hold()
-      const letters = Array.from({ length: 2_050 }, () => bench.message(runId, { data: hundredBytes }))
-      for (let from = 0; from < letters.length; from += 500) await bench.store.deliver(letters.slice(from, from + 500))
+      const messages = Array.from({ length: 2_050 }, () => bench.message(runId, { data: hundredBytes }))
+      for (let from = 0; from < messages.length; from += 500)
+        await bench.store.deliver(messages.slice(from, from + 500))
       const byCount = [range(1, 1_000), range(1_001, 2_000), range(2_001, 2_050)]
       assert.deepEqual(await pages(bench, runId), byCount)
       assert.deepEqual(await pages(bench, runId, 1_000_000), byCount, 'a bound that no page reaches')

@@ -11,7 +11,7 @@ import {
   endOf,
   expectSound,
   jobs,
-  mail,
+  messages,
   news,
   on,
   parkWatching,
@@ -61,11 +61,11 @@ export const quotaCases: readonly ContractCase[] = [
     name: 'of a batch that is more than a run may leave unread, what is too much is refused and the rest arrives',
     async run(bench) {
       const [one, other] = [await bench.hold(), await bench.hold()]
-      const letters = ['a', 'b', 'c', 'd'].flatMap((id) => [
+      const messages = ['a', 'b', 'c', 'd'].flatMap((id) => [
         bench.message(one.runId, { id, mostUnread: 2 }),
         bench.message(other.runId, { id, mostUnread: 3 }),
       ])
-      const answers = await bench.store.deliver(letters)
+      const answers = await bench.store.deliver(messages)
       assert.deepEqual(answers, [queued, queued, queued, queued, full, queued, full, full])
       assert.deepEqual(await sentIds(bench, one.runId), ['a', 'b'])
       assert.deepEqual(await sentIds(bench, other.runId), ['a', 'b', 'c'])
@@ -175,7 +175,7 @@ export const quotaCases: readonly ContractCase[] = [
       const first = await parkWatching(bench, [bounded(prices, 2)])
       const second = await parkWatching(bench, [bounded(prices, 2)])
       const third = await watching(bench, bounded(prices, 2))
-      assert.deepEqual(await mail(bench, third.runId), [['refused', prices.name, { subscribers: 2 }]])
+      assert.deepEqual(await messages(bench, third.runId), [['refused', prices.name, { subscribers: 2 }]])
       const again = await watching(bench, bounded(prices, 2), third)
       assert.equal((await bench.mailbox(again.runId)).length, 2, 'it is told each time')
       assert.deepEqual(await publish(bench, 'a', prices), { outcome: 'delivered', runs: 2 })
@@ -219,12 +219,12 @@ export const quotaCases: readonly ContractCase[] = [
       assert.deepEqual(await sentIds(bench, waiter.runId), ['a'])
       await parkWatching(bench, [bounded(jobs, 1)])
       const refused = await watching(bench, bounded(jobs, 1))
-      assert.deepEqual(await mail(bench, refused.runId), [['refused', jobs.name, { subscribers: 1 }]])
+      assert.deepEqual(await messages(bench, refused.runId), [['refused', jobs.name, { subscribers: 1 }]])
       await publish(bench, 'b', news)
       await parkWatching(bench, [on(prices)])
       await watching(bench, on(news))
       const late = await watching(bench, bounded(news, 1))
-      assert.deepEqual(await mail(bench, late.runId), [['refused', news.name, { subscribers: 1 }]])
+      assert.deepEqual(await messages(bench, late.runId), [['refused', news.name, { subscribers: 1 }]])
     },
   },
   {

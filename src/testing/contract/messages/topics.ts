@@ -8,7 +8,7 @@ import {
   expectAsleep,
   expectSound,
   jobs,
-  mail,
+  messages,
   news,
   on,
   parkWatching,
@@ -101,18 +101,18 @@ export const topicCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'letters and broadcasts of one batch arrive in their order, and are answered in it',
+    name: 'messages and broadcasts of one batch arrive in their order, and are answered in it',
     async run(bench) {
       const { store, message, broadcast } = bench
       const waiter = await parkWatching(bench, [on(prices)])
       const worker = await parkWatching(bench, [on(jobs)])
-      const letters = [message(waiter.runId, { id: 'l1' }), message(waiter.runId, { id: 'l2' })] as const
+      const messages = [message(waiter.runId, { id: 'l1' }), message(waiter.runId, { id: 'l2' })] as const
       const answers = await store.deliver([
-        letters[0],
+        messages[0],
         broadcast({ id: 'b1' }),
         broadcast({ id: 'j1', topic: jobs }),
-        letters[1],
-        letters[0],
+        messages[1],
+        messages[0],
         broadcast({ id: 'b2' }),
         broadcast({ id: 'j2', topic: jobs }),
         message(bench.newRun().id),
@@ -142,7 +142,7 @@ export const topicCases: readonly ContractCase[] = [
       await bench.commit(target, { append: [ending('succeeded')], status: 'succeeded' })
       await expectAsleep(bench, waiter.runId)
       await publish(bench, 'a', { ...prices, name: target.runId })
-      assert.deepEqual(await mail(bench, waiter.runId), [['broadcast', target.runId, { price: 12 }]])
+      assert.deepEqual(await messages(bench, waiter.runId), [['broadcast', target.runId, { price: 12 }]])
     },
   },
   {

@@ -12,7 +12,7 @@ import {
   expectSound,
   expectWoken,
   jobs,
-  mail,
+  messages,
   news,
   on,
   parkWatching,
@@ -52,7 +52,7 @@ const givenUpAtEveryEnd = endPaths.map((way): ContractCase => ({
     const expected = { ...letter, position: 2, at: sentAt, status, endedAt }
     assert.deepEqual(await bench.store.deadLetters({}, { limit: 10 }), [expected])
     await expectWoken(bench, waiter.runId, 1)
-    assert.deepEqual(await mail(bench, waiter.runId), [['broadcast', jobs.name, 'job']])
+    assert.deepEqual(await messages(bench, waiter.runId), [['broadcast', jobs.name, 'job']])
     await expectSound(bench)
   },
 }))
@@ -186,7 +186,7 @@ export const unreadMessageCases: readonly ContractCase[] = [
       for (const data of ['a', 'b']) {
         const next = await bench.hold()
         await bench.commit(next, { outbound: outbound({ watches: [on(jobs)] }) })
-        assert.deepEqual(await mail(bench, next.runId), [['broadcast', jobs.name, data]])
+        assert.deepEqual(await messages(bench, next.runId), [['broadcast', jobs.name, data]])
       }
     },
   },
@@ -222,7 +222,7 @@ export const unreadMessageCases: readonly ContractCase[] = [
       for (let round = 0; round < 4; round += 1) {
         const held = await bench.hold()
         await bench.commit(held, { outbound: outbound({ watches: [on(jobs)] }) })
-        assert.deepEqual(await mail(bench, held.runId), [['broadcast', jobs.name, 'work']])
+        assert.deepEqual(await messages(bench, held.runId), [['broadcast', jobs.name, 'work']])
         await bench.commit(held, over)
       }
       const last = await bench.hold()

@@ -6,7 +6,7 @@ import type { ChildStart } from '../../../core/model/transition.ts'
 import { ids, succeeded, type ContractBench, type Held } from '../bench.ts'
 import type { ContractCase } from '../contract-case.ts'
 import { ending, waiting } from '../drafts.ts'
-import { expectAsleep, expectWoken, mail, outbound } from '../exchanges.ts'
+import { expectAsleep, expectWoken, messages, outbound } from '../exchanges.ts'
 import * as ask from '../requests.ts'
 
 /** Transitions of a holder that a store refuses. */
@@ -82,7 +82,7 @@ const refusedChildren = takenThings.map(({ taken, has }): ContractCase => ({
     const answer = await bench.park(parent, { append: [waiting()], outbound: outbound({ starts }) })
     assert.deepEqual([answer.seq, answer.inbox, answer.released], [2, 1, false], 'there is something to look at')
     const said = { taken, by: other.id }
-    assert.deepEqual(await mail(bench, parent.runId), [['refused', refused.run.id, said]])
+    assert.deepEqual(await messages(bench, parent.runId), [['refused', refused.run.id, said]])
     const rows = await bench.store.get(starts.map(({ run }) => run.id))
     assert.deepEqual(
       rows.map((row) => row?.status),
@@ -138,7 +138,7 @@ export const childCases: readonly ContractCase[] = [
       await bench.commit(held, { append: [ending('failed')], status: 'failed' })
       await expectWoken(bench, parent.runId, 1)
       const said = { status: 'failed', seq: 2, data: '"failed"', reason: null }
-      assert.deepEqual(await mail(bench, parent.runId), [['ended', child.run.id, said]])
+      assert.deepEqual(await messages(bench, parent.runId), [['ended', child.run.id, said]])
     },
   },
   {
@@ -169,11 +169,11 @@ export const childCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a child may begin with mail',
+    name: 'a child may begin with messages',
     async run(bench) {
       const parent = await bench.hold()
       const child = bench.child(parent.runId)
-      const run = { ...child.run, mail: [bench.message(child.run.id)] }
+      const run = { ...child.run, messages: [bench.message(child.run.id)] }
       await bench.park(parent, { append: [waiting()], outbound: outbound({ starts: [{ ...child, run }] }) })
       assert.equal((await bench.mailbox(run.id)).length, 1)
       assert.equal((await bench.run(run.id)).inbox, 1)
@@ -188,7 +188,7 @@ export const childCases: readonly ContractCase[] = [
       const child = bench.child(parent.runId, { id: other.id, shard: other.shard })
       await bench.commit(parent, { append: [waiting()], outbound: outbound({ starts: [child] }) })
       const said = { taken: 'id', by: other.id }
-      assert.deepEqual(await mail(bench, parent.runId), [['refused', other.id, said]])
+      assert.deepEqual(await messages(bench, parent.runId), [['refused', other.id, said]])
       assert.deepEqual(await bench.run(other.id), other)
     },
   },
@@ -199,7 +199,7 @@ export const childCases: readonly ContractCase[] = [
       const starts = [bench.child(parent.runId, { key: 'k' }), bench.child(parent.runId, { key: 'k' })] as const
       await bench.commit(parent, { append: [waiting()], outbound: outbound({ starts }) })
       const said = { taken: 'key', by: starts[0].run.id }
-      assert.deepEqual(await mail(bench, parent.runId), [['refused', starts[1].run.id, said]])
+      assert.deepEqual(await messages(bench, parent.runId), [['refused', starts[1].run.id, said]])
     },
   },
   {
@@ -218,8 +218,8 @@ export const childCases: readonly ContractCase[] = [
       const loser = wanted.findIndex(({ run }) => run.id !== winner)
       const said = { taken: 'key', by: winner }
       const told = ['refused', wanted[loser]?.run.id, said]
-      assert.deepEqual(await mail(bench, parents[loser]?.runId ?? ''), [told])
-      assert.deepEqual(await mail(bench, parents[1 - loser]?.runId ?? ''), [])
+      assert.deepEqual(await messages(bench, parents[loser]?.runId ?? ''), [told])
+      assert.deepEqual(await messages(bench, parents[1 - loser]?.runId ?? ''), [])
     },
   },
   ...refusedWithTheirParent,

@@ -11,30 +11,30 @@ export const startWithMessagesCases: readonly ContractCase[] = [
     name: 'WC-W3 what is sent together with a start lies in the mailbox of the run, in order, and it waits for nobody',
     async run({ store, clock, newRun, message, mailbox, run, journal, take }) {
       const given = newRun()
-      const letters = [message(given.id, { policy: dead }), message(given.id, { name: 'other', data: '2' })]
-      const [answer] = await store.start([{ ...given, mail: letters }])
+      const messages = [message(given.id, { policy: dead }), message(given.id, { name: 'other', data: '2' })]
+      const [answer] = await store.start([{ ...given, messages }])
       assert.deepEqual([answer?.created, answer?.run?.inbox, answer?.run?.readiness], [true, 2, 'ready'])
       assert.deepEqual(await run(given.id), answer?.run)
       const at = clock.now()
       assert.deepEqual(
         await mailbox(given.id),
-        letters.map((letter, index) => ({ ...letter, position: index + 1, at })),
+        messages.map((message, index) => ({ ...message, position: index + 1, at })),
       )
       assert.equal((await journal(given.id)).length, 1)
       await take(given.id)
     },
   },
   {
-    name: 'a start with mail that is sent again puts nothing twice, and its letters are known',
+    name: 'a repeated start with messages delivers none of them twice',
     async run({ store, newRun, message, deliver, mailbox, run }) {
       const given = newRun()
-      const letter = message(given.id)
-      const start = { ...given, mail: [letter] }
+      const first = message(given.id)
+      const start = { ...given, messages: [first] }
       await store.start([start])
       const [again] = await store.start([start])
       assert.equal(again?.created, true)
       assert.equal((await mailbox(given.id)).length, 1)
-      assert.deepEqual(await deliver(letter), { outcome: 'queued', repeated: true })
+      assert.deepEqual(await deliver(first), { outcome: 'queued', repeated: true })
       assert.equal((await run(given.id)).inbox, 1)
     },
   },
@@ -44,7 +44,7 @@ export const startWithMessagesCases: readonly ContractCase[] = [
       for (const has of [{ key: 'k' }, { idempotencyKey: 'k' }]) {
         const other = await start(has)
         const given = newRun(has)
-        const [answer] = await store.start([{ ...given, mail: [message(given.id)] }])
+        const [answer] = await store.start([{ ...given, messages: [message(given.id)] }])
         assert.deepEqual([answer?.created, answer?.run?.id], [false, other.id])
         assert.deepEqual(await mailbox(given.id), [])
         assert.deepEqual(await mailbox(other.id), [])
@@ -53,15 +53,15 @@ export const startWithMessagesCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a run that is leased at once, or due later, has its mail as well',
+    name: 'a run that is leased at once, or due later, has its messages as well',
     async run({ store, newRun, message, mailbox, run }) {
       const leased = newRun({ lease: { session: 'me', token: 1 } })
       const timed = newRun({ due: inMs(1_000) })
       const none = newRun()
       const answers = await store.start([
-        { ...leased, mail: [message(leased.id)] },
+        { ...leased, messages: [message(leased.id)] },
         none,
-        { ...timed, mail: [message(timed.id), message(timed.id)] },
+        { ...timed, messages: [message(timed.id), message(timed.id)] },
       ])
       assert.deepEqual(
         answers.map(({ run }) => [run?.status, run?.readiness, run?.inbox]),
@@ -76,11 +76,11 @@ export const startWithMessagesCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a claim never says of a run that has mail that its journal is all there is',
+    name: 'a claim does not return a run that has messages as fresh',
     near: true,
     async run({ store, newRun, start, message, deliver, claim }) {
       const given = newRun()
-      await store.start([{ ...given, mail: [message(given.id)] }])
+      await store.start([{ ...given, messages: [message(given.id)] }])
       const [written, plain] = [await start(), await start()]
       await deliver(message(written.id))
       const { runs, fresh = [] } = await claim()

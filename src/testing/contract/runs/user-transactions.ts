@@ -208,7 +208,7 @@ export const userTransactionCases: readonly ContractCase[] = [
       const child = bench.child(target.runId, { key: 'within' })
       const fresh = bench.newRun()
       const work = async (within: TransactionStore): Promise<void> => {
-        await within.start([{ ...fresh, mail: [bench.message(fresh.id)] }])
+        await within.start([{ ...fresh, messages: [bench.message(fresh.id)] }])
         await within.commit([transition(target, { append: [step('one')], outbound: outbound({ starts: [child] }) })])
         await within.deliver([broadcast({ id: 'b' })])
         await within.control([{ id: 'control', runId: target.runId, kind: 'cancel', mode: 'now', reason: null }])

@@ -18,7 +18,7 @@ export function storyOf({ plan, commits, finished }: TrialFacts, usual: number):
 /** The facts of a story. */
 type TrialFacts = Pick<Trial<unknown>, 'plan' | 'commits' | 'finished'>
 
-/** Tells whether a step other than the one that began first was released first. */
+/** Whether a step other than the one that began first was released first. */
 export function isReordered({ order = [] }: TrialPlan): boolean {
   return order.some((taken) => taken > 0)
 }

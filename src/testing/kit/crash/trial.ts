@@ -71,11 +71,11 @@ export interface Trial<Services> {
 const mostDeaths = 1_000
 
 /** Performs the plan, and calls `judge` with the result before the world ends. */
-export async function performTrial<Output, Services, Verdict>(
+export async function performTrial<Output, Services, Judged>(
   subject: Subject<Output, Services>,
   plan: TrialPlan,
-  judge: (trial: Trial<Services>) => Promise<Verdict>,
-): Promise<Verdict> {
+  judge: (trial: Trial<Services>) => Promise<Judged>,
+): Promise<Judged> {
   const services = subject.services()
   const [commits, choices]: [CommitNote[], Choice[]] = [[], []]
   const world = await World.open({
@@ -120,9 +120,9 @@ export async function performTrial<Output, Services, Verdict>(
       findings: world.watch.findings,
       replay: await replayAll(world, rows, { definitions: subject.workflows, services, times: subject.replays }),
     }
-    const verdict = await world.watch.inVirtualTime(() => judge(trial))
+    const judged = await world.watch.inVirtualTime(() => judge(trial))
     world.attempts.assertReached()
-    return verdict
+    return judged
   } finally {
     await world.close()
   }

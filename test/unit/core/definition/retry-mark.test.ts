@@ -10,7 +10,7 @@ class CardError extends Error {
   readonly card = '4242'
 }
 
-const symbol = Symbol.for('holdfast.verdict')
+const symbol = Symbol.for('holdfast.retryMark')
 
 describe('fatal', () => {
   it('makes an error of a message', () => {
@@ -86,7 +86,7 @@ describe('retryAfter', () => {
   })
 })
 
-describe('verdictOf', () => {
+describe('retryMarkOf', () => {
   it('knows none of an ordinary error or of anything that may be thrown', () => {
     for (const value of [new Error('x'), 'text', 0, null, undefined, {}, [], Symbol('s'), 1n, () => 1]) {
       expect(retryMarkOf(value)).toBeUndefined()

@@ -26,7 +26,7 @@ const start = (tag: string, runId: string): RecordedCondition => ({ tag, kind: '
 const jobs = { name: 'jobs', delivery: 'one', retainMs: 0 } as const
 
 /** Messages in the order in which they came. */
-function mail(...given: readonly (readonly [kind: MessageKind, name: string, at: number])[]): readonly Message[] {
+function messagesOf(...given: readonly (readonly [kind: MessageKind, name: string, at: number])[]): readonly Message[] {
   return given.map(([kind, name, at], index) => {
     const position = index + 1
     return { id: `m${position}`, runId: 'me', kind, name, data: '1', policy: null, position, at }
@@ -61,7 +61,7 @@ describe('earliestDue', () => {
   })
 })
 
-describe('mailOf and watchedBy', () => {
+describe('messageNameOf and watchedBy', () => {
   it('tell what could make a condition true, and what must be watched for that', () => {
     expect([time('a', 1), delay('a', 1)].map(messageNameOf)).toEqual([null, null])
     expect([signal('a', 'x'), run('a', 'r'), start('a', 'r')].map(messageNameOf)).toEqual(['x', 'r', 'r'])
@@ -85,19 +85,19 @@ describe('winnerOf', () => {
   })
 
   it('a delay that counts from a commit to come is not true yet, and a message may be', () => {
-    const facts = { ...nothing, registeredAt: null, messages: mail(['signal', 'ok', 5]) }
+    const facts = { ...nothing, registeredAt: null, messages: messagesOf(['signal', 'ok', 5]) }
     expect(winnerOf([delay('a', 0), start('b', 'r')], facts)).toBeNull()
     expect(won([delay('a', 0), signal('b', 'ok')], facts)).toEqual({ tag: 'b', trueAt: 5 })
     expect(won([time('a', 3), signal('b', 'ok')], facts)).toEqual({ tag: 'a', trueAt: 3 })
   })
 
   it('a signal that came before the timer wins, though the holder looks only when both are true', () => {
-    const facts = { ...nothing, messages: mail(['signal', 'ok', 499]) }
+    const facts = { ...nothing, messages: messagesOf(['signal', 'ok', 499]) }
     expect(won([delay('late', 400), signal('ok', 'ok')], facts)).toEqual({ tag: 'ok', trueAt: 499 })
   })
 
   it('a signal that came after the timer was due loses, though it was what woke the run', () => {
-    const facts = { ...nothing, messages: mail(['signal', 'ok', 501]) }
+    const facts = { ...nothing, messages: messagesOf(['signal', 'ok', 501]) }
     expect(winnerOf([signal('ok', 'ok'), delay('late', 400)], facts)).toEqual({
       tag: 'late',
       trueAt: 500,
@@ -106,7 +106,7 @@ describe('winnerOf', () => {
   })
 
   it('of two messages of one millisecond the one that arrived first wins, in whatever order they are declared', () => {
-    const facts = { ...nothing, messages: mail(['signal', 'ok', 500], ['ended', 'r', 500]) }
+    const facts = { ...nothing, messages: messagesOf(['signal', 'ok', 500], ['ended', 'r', 500]) }
     const conditions = [run('r', 'r'), signal('ok', 'ok'), delay('late', 400), time('at', 500)]
     for (let turn = 0; turn < conditions.length; turn++) {
       const turned = [...conditions.slice(turn), ...conditions.slice(0, turn)]
@@ -115,19 +115,19 @@ describe('winnerOf', () => {
   })
 
   it('what the same message or the same time makes true goes by declaration', () => {
-    const facts = { ...nothing, messages: mail(['signal', 'ok', 500]) }
+    const facts = { ...nothing, messages: messagesOf(['signal', 'ok', 500]) }
     expect(winnerOf([signal('b', 'ok'), signal('a', 'ok')], facts)?.tag).toBe('b')
     expect(winnerOf([time('b', 500), delay('a', 400)], nothing)?.tag).toBe('b')
     expect(winnerOf([delay('a', 400), time('b', 500)], nothing)?.tag).toBe('a')
   })
 
   it('a signal buffered before the wait was registered counts from when it was accepted (WC-W1)', () => {
-    const facts = { ...nothing, messages: mail(['signal', 'ok', 10]) }
+    const facts = { ...nothing, messages: messagesOf(['signal', 'ok', 10]) }
     expect(won([delay('late', 0), signal('ok', 'ok')], facts)).toEqual({ tag: 'ok', trueAt: 10 })
   })
 
   it('other signals and other runs make nothing true; of several of one name the oldest counts', () => {
-    const messages = mail(
+    const messages = messagesOf(
       ['signal', 'other', 1],
       ['ended', 'stranger', 2],
       ['signal', 'ok', 300],
@@ -141,7 +141,7 @@ describe('winnerOf', () => {
   })
 
   it('what was sent to this run comes before what a topic passed on, although that came first', () => {
-    const messages = mail(['broadcast', 'jobs', 1], ['broadcast', 'jobs', 2], ['topic-signal', 'jobs', 3])
+    const messages = messagesOf(['broadcast', 'jobs', 1], ['broadcast', 'jobs', 2], ['topic-signal', 'jobs', 3])
     const wait = [{ tag: 'job', kind: 'signal', name: 'jobs', topic: jobs }] as const
     expect(winnerOf(wait, { ...nothing, messages })?.message).toBe(messages[2])
     expect(winnerOf(wait, { ...nothing, messages: messages.slice(0, 2) })?.message).toBe(messages[0])
@@ -149,7 +149,7 @@ describe('winnerOf', () => {
 
   it('a start is true when it is durable, unless it was refused', () => {
     expect(winnerOf([start('s', 'r')], nothing)).toEqual({ tag: 's', trueAt: 100, message: null })
-    const messages = mail(['refused', 'r', 100])
+    const messages = messagesOf(['refused', 'r', 100])
     expect(winnerOf([start('s', 'r')], { ...nothing, messages })?.message).toBe(messages[0])
     expect(winnerOf([run('s', 'r')], { ...nothing, messages })?.message).toBe(messages[0])
   })
@@ -178,7 +178,7 @@ describe('winnerOf', () => {
       fc.property(fc.array(condition, { maxLength: 6 }), facts, (drawn, { messages, ...unsorted }) => {
         const conditions = drawn.map((one, index): RecordedCondition => ({ ...one, tag: String(index) }))
         const inOrder = messages.toSorted((one, other) => one[2] - other[2])
-        const sent = mail(...inOrder.map(([sort, to, then]) => [sort, to, then] as const))
+        const sent = messagesOf(...inOrder.map(([sort, to, then]) => [sort, to, then] as const))
         const known = { ...unsorted, messages: sent.map((one, index) => ({ ...one, data: inOrder[index]?.[3] ?? '' })) }
         const alone = conditions.flatMap((one) => winnerOf([one], known) ?? [])
         const winner = winnerOf(conditions, known)

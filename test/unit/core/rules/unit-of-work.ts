@@ -31,7 +31,7 @@ export class PlainUnitOfWork implements UnitOfWork {
   /** Runs that somebody else has locked. */
   readonly locked = new Set<string>()
   readonly runs = new Map<string, Run>()
-  readonly mail: Message[] = []
+  readonly messages: Message[] = []
   readonly fates = new Map<string, Fate>()
   readonly appended = new Map<string, readonly Draft[]>()
   waits: WaitRow[] = []
@@ -56,7 +56,7 @@ export class PlainUnitOfWork implements UnitOfWork {
 
   /** What was put into the mailbox of a run, as `kind name`, whatever became of it. */
   messageNameOf(runId: string): readonly string[] {
-    return this.mail.filter((message) => message.runId === runId).map(({ kind, name }) => `${kind} ${name}`)
+    return this.messages.filter((message) => message.runId === runId).map(({ kind, name }) => `${kind} ${name}`)
   }
 
   known(id: string): Run {
@@ -82,13 +82,13 @@ export class PlainUnitOfWork implements UnitOfWork {
   unread(runId: string, after: number, most: number): UnreadPage {
     const isOpen = ({ id, position }: Message): boolean => position > after && !this.fates.has(`${runId} ${id}`)
     return firstUnread(
-      this.mail.filter((message) => message.runId === runId && isOpen(message)),
+      this.messages.filter((message) => message.runId === runId && isOpen(message)),
       most,
     )
   }
 
   hasMessage(runId: string, id: string): boolean {
-    return this.mail.some((message) => message.runId === runId && message.id === id)
+    return this.messages.some((message) => message.runId === runId && message.id === id)
   }
 
   waitsOnRun(runId: string, from: WaitPosition | null, most: number): WaiterPage {
@@ -169,11 +169,11 @@ export class PlainUnitOfWork implements UnitOfWork {
     )
   }
 
-  put(letter: MessageDraft): void {
-    const run = this.known(letter.runId)
+  put(message: MessageDraft): void {
+    const run = this.known(message.runId)
     const inbox = run.inbox + 1
     this.runs.set(run.id, { ...run, inbox })
-    this.mail.push({ ...letter, position: inbox, at: this.now })
+    this.messages.push({ ...message, position: inbox, at: this.now })
   }
 
   settle({ runId, id }: Message, fate: Fate): void {

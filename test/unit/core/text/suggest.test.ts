@@ -111,6 +111,24 @@ describe('shown', () => {
     expect(text).not.toContain('\n')
   })
 
+  it.each([
+    ['a C1 control character that begins a sequence of a terminal', 'a\u009b31mb', String.raw`"a\u009b31mb"`],
+    ['DEL', 'a\u007fb', String.raw`"a\u007fb"`],
+    ['a bidi override', 'a\u202eb', String.raw`"a\u202eb"`],
+    ['a bidi isolate', 'a\u2066b', String.raw`"a\u2066b"`],
+    ['a zero-width space', 'a\u200bb', String.raw`"a\u200bb"`],
+    ['a line separator', 'a\u2028b', String.raw`"a\u2028b"`],
+    ['a tag character', 'a\u{e0041}b', String.raw`"a\udb40\udc41b"`],
+  ])('shows %s as an escape', (_, text, escaped) => {
+    expect(shown(text)).toBe(escaped)
+    expect(JSON.parse(escaped)).toBe(text)
+    expect(messageOf(() => checkOptions({ [text]: 1 }, options, 'here'))).toContain(`no option ${escaped}.`)
+  })
+
+  it('leaves letters of any script and joined emoji as they are', () => {
+    for (const text of ['注文 ٤٢', 'naïve', '👩‍🚀']) expect(shown(text)).toBe(`"${text}"`)
+  })
+
   it('does not run code of the value', () => {
     const trap = {
       toString: () => {

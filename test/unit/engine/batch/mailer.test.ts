@@ -11,7 +11,7 @@ import { MemoryStore } from '../../../../src/stores/memory/store.ts'
 import { systemPorts } from '../../../../src/system.ts'
 import { changed } from '../../../holdfast/virtual-world.ts'
 
-const letter = (id: string, runId: string): NewMessage => ({
+const message = (id: string, runId: string): NewMessage => ({
   id,
   runId,
   kind: 'signal',
@@ -33,10 +33,10 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 function slowStore() {
   const flights: { readonly ids: readonly string[]; readonly land: () => void }[] = []
   const store = {
-    deliver: (mail: readonly OutgoingMessage[]) =>
+    deliver: (messages: readonly OutgoingMessage[]) =>
       new Promise<readonly Delivered[]>((resolve) => {
-        const ids = mail.map(({ id }) => id)
-        const answers = mail.map(() => ({ outcome: 'queued' }) as const)
+        const ids = messages.map(({ id }) => id)
+        const answers = messages.map(() => ({ outcome: 'queued' }) as const)
         flights.push({ ids, land: () => resolve(answers) })
       }),
   }
@@ -50,8 +50,8 @@ describe('the mailer', () => {
       limitMs: () => 15_000,
       noteDelivered: () => undefined,
     })
-    const all = [letter('1', 'run-a'), news('2'), letter('3', 'run-b'), letter('4', 'run-a'), news('5')]
-    const sent = Promise.all(all.map((mail) => messageSender.send(mail)))
+    const all = [message('1', 'run-a'), news('2'), message('3', 'run-b'), message('4', 'run-a'), news('5')]
+    const sent = Promise.all(all.map((message) => messageSender.send(message)))
     await turn()
     expect(flights.map(({ ids }) => ids)).toEqual([['1', '2', '3', '4', '5']])
     flights[0]?.land()
@@ -64,12 +64,12 @@ describe('the mailer', () => {
       limitMs: () => 15_000,
       noteDelivered: () => undefined,
     })
-    const sent = [messageSender.send(letter('a1', 'run-a'))]
+    const sent = [messageSender.send(message('a1', 'run-a'))]
     await turn()
     sent.push(
-      messageSender.send(letter('a2', 'run-a')),
-      messageSender.send(letter('b1', 'run-b')),
-      messageSender.send(letter('a3', 'run-a')),
+      messageSender.send(message('a2', 'run-a')),
+      messageSender.send(message('b1', 'run-b')),
+      messageSender.send(message('a3', 'run-a')),
     )
     await turn()
     expect(flights.map(({ ids }) => ids)).toEqual([['a1'], ['b1']])
@@ -83,10 +83,10 @@ describe('the mailer', () => {
   it('finds the one that the store cannot take, and sends the others of its run in their order', async () => {
     const seen: string[] = []
     const store = {
-      deliver: async (mail: readonly OutgoingMessage[]) => {
-        if (mail.some(({ id }) => id === '3')) throw new Error('It is poison')
-        for (const { id } of mail) seen.push(id)
-        return mail.map(() => ({ outcome: 'queued' }) as const)
+      deliver: async (messages: readonly OutgoingMessage[]) => {
+        if (messages.some(({ id }) => id === '3')) throw new Error('It is poison')
+        for (const { id } of messages) seen.push(id)
+        return messages.map(() => ({ outcome: 'queued' }) as const)
       },
     }
     const messageSender = new MessageSender(store, systemPorts(), {
@@ -94,7 +94,7 @@ describe('the mailer', () => {
       noteDelivered: () => undefined,
     })
     const sent = await Promise.allSettled(
-      ['1', '2', '3', '4', '5'].map((id) => messageSender.send(letter(id, 'run-a'))),
+      ['1', '2', '3', '4', '5'].map((id) => messageSender.send(message(id, 'run-a'))),
     )
     expect(sent.map(({ status }) => status === 'fulfilled')).toEqual([true, true, false, true, true])
     expect(seen).toEqual(['1', '2', '4', '5'])
@@ -103,26 +103,26 @@ describe('the mailer', () => {
   it('takes 20,000 signals to one run in a few deliveries', async () => {
     let flights = 0
     const store = {
-      deliver: async (mail: readonly OutgoingMessage[]) => {
+      deliver: async (messages: readonly OutgoingMessage[]) => {
         flights += 1
-        return mail.map(() => ({ outcome: 'queued' }) as const)
+        return messages.map(() => ({ outcome: 'queued' }) as const)
       },
     }
     const messageSender = new MessageSender(store, systemPorts(), {
       limitMs: () => 15_000,
       noteDelivered: () => undefined,
     })
-    await Promise.all(Array.from({ length: 20_000 }, (_, n) => messageSender.send(letter(String(n), 'run-a'))))
+    await Promise.all(Array.from({ length: 20_000 }, (_, n) => messageSender.send(message(String(n), 'run-a'))))
     expect(flights).toBeLessThan(200)
   })
 })
 
 describe('the engine', () => {
-  function engineWith(deliver: (mail: readonly OutgoingMessage[]) => Delivered[]) {
+  function engineWith(deliver: (messages: readonly OutgoingMessage[]) => Delivered[]) {
     const ports = systemPorts()
     let give: (hint: Hint) => void = () => undefined
     const store = changed(new MemoryStore({ clock: ports.clock }), {
-      deliver: async (mail) => deliver(mail),
+      deliver: async (messages) => deliver(messages),
       listen: async (onHint) => {
         give = onHint
         return () => undefined
@@ -139,12 +139,12 @@ describe('the engine', () => {
   }
 
   it('tells the desk of what is queued for a run, and that there is work when one was woken', async () => {
-    const { engine, told } = engineWith((mail) =>
-      mail.map(({ id }) => ({ outcome: id === '1' ? 'queued' : 'delivered' })),
+    const { engine, told } = engineWith((messages) =>
+      messages.map(({ id }) => ({ outcome: id === '1' ? 'queued' : 'delivered' })),
     )
-    await engine.send(letter('1', 'run-a'))
+    await engine.send(message('1', 'run-a'))
     expect(told).toEqual(['run-a'])
-    await engine.send(letter('2', 'run-a'))
+    await engine.send(message('2', 'run-a'))
     await engine.send(news('1'))
     expect(told).toEqual(['run-a', 'ready'])
   })
@@ -152,7 +152,7 @@ describe('the engine', () => {
   it('tells the desk when the store says that a message came from elsewhere', async () => {
     const { engine, told, give } = engineWith(() => [])
     await engine.open()
-    give({ kind: 'mail', runId: 'run-a' })
+    give({ kind: 'message', runId: 'run-a' })
     expect(told).toEqual(['run-a'])
     await engine.close()
   })

@@ -15,7 +15,7 @@ function setUp({ background = false } = {}) {
       overAt: 0,
       before: null,
       behind: null,
-      giveUp: () => void over.push(`${name} at ${clock.monotonic()}`),
+      expire: () => void over.push(`${name} at ${clock.monotonic()}`),
     }
     watch.begin(call, ms)
     return call
@@ -92,7 +92,7 @@ describe('calls under way', () => {
     }
     let isOver = false
     new CallTimeouts(lagging).begin(
-      { overAt: 0, before: null, behind: null, giveUp: () => void (isOver = true) },
+      { overAt: 0, before: null, behind: null, expire: () => void (isOver = true) },
       1_000,
     )
     await clock.runUntilIdle()

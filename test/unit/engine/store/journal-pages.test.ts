@@ -54,7 +54,7 @@ describe('the pages of a journal', () => {
   it('bring no messages', async () => {
     const { store, asked } = storeOf(light)
     await seqs(loadJournal(store, 'r', { limit: 3 }))
-    expect(asked.map(({ mail }) => mail)).toEqual([1, 2].map(() => ({ names: [], limit: 0 })))
+    expect(asked.map(({ messages }) => messages)).toEqual([1, 2].map(() => ({ names: [], limit: 0 })))
   })
 
   it('are none of a run that does not exist', async () => {

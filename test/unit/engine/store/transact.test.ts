@@ -39,7 +39,7 @@ describe('a transaction of the store', () => {
   })
 
   it.each([
-    ['in-doubt', new HoldfastError('STORE_UNAVAILABLE', 'the line is dead')],
+    ['unknown', new HoldfastError('STORE_UNAVAILABLE', 'the line is dead')],
     ['rolled-back', new Error('a deferred constraint')],
   ])('is %s when COMMIT fails so', async (outcome, error) => {
     const failing: StoreTransactions['transact'] = async (work) => {
@@ -61,10 +61,10 @@ describe("a transaction of the user's library", () => {
     ['rolled-back', 'a constraint, wrapped by Drizzle', { message: 'Failed query', cause: { code: '23503' } }],
     ['rolled-back', 'a constraint, wrapped by TypeORM', { driverError: { code: '23505' } }],
     ['rolled-back', 'a constraint of SQLite', { code: 'SQLITE_CONSTRAINT_FOREIGNKEY' }],
-    ['in-doubt', 'a completion that nobody knows', { code: '40003' }],
-    ['in-doubt', 'a shutdown', { code: '57P01' }],
-    ['in-doubt', 'a broken line', { code: 'ECONNRESET' }],
-    ['in-doubt', 'no error at all', undefined],
+    ['unknown', 'a completion that nobody knows', { code: '40003' }],
+    ['unknown', 'a shutdown', { code: '57P01' }],
+    ['unknown', 'a broken line', { code: 'ECONNRESET' }],
+    ['unknown', 'no error at all', undefined],
   ])('is %s when COMMIT fails with %s', async (outcome, _what, error) => {
     const transact = byLibrary(async (work) => {
       await work({})
@@ -121,7 +121,7 @@ describe("a transaction of the user's library", () => {
   it('is in doubt when nobody waited for it', async () => {
     const transact = byLibrary(async (work) => void work({}))
     const done = await transact(() => new Promise(() => undefined))
-    expect(done).toMatchObject({ outcome: 'in-doubt', error: { code: 'INVALID_OPTION' } })
+    expect(done).toMatchObject({ outcome: 'unknown', error: { code: 'INVALID_OPTION' } })
   })
 
   it('is rolled back when its work failed, though the library did not mind', async () => {

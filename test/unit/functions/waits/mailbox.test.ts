@@ -133,8 +133,8 @@ describe('the mailbox of a run', () => {
   it('is asked for by names as long as they are few, and as a whole otherwise', () => {
     const { mailbox } = setUp(1, null)
     const names = Array.from({ length: 101 }, (_, at) => String(at))
-    expect(mailbox.asked(names.slice(1))).toHaveLength(100)
-    expect(mailbox.asked(names)).toBeNull()
+    expect(mailbox.namesToRead(names.slice(1))).toHaveLength(100)
+    expect(mailbox.namesToRead(names)).toBeNull()
   })
 
   it('is asked for again while the store cannot be reached', async () => {

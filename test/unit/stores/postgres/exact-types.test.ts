@@ -100,14 +100,14 @@ async function statements(): Promise<readonly string[]> {
       claims.isolated(choice !== undefined)
       claims.promote(choice !== undefined)
       for (const types of [1, 200]) {
-        const wanted = Array.from({ length: types }, () => ({}) as never)
+        const selectors = Array.from({ length: types }, () => ({}) as never)
         const request = {
           shard: 0,
           session: 's',
           limit: 1,
           window: 1,
           again: false,
-          wanted,
+          selectors,
           choice,
           timed: {} as never,
         }

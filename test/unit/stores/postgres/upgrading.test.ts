@@ -161,9 +161,9 @@ describe('the views', () => {
       { status: 'Succeeded' },
     ])
     expect(
-      await rows(`select w.name, r.status, s.step_id, s.status as step, s.output from ${view('queues')}.pgqrs_workflow_runs r
-        join ${view('queues')}.pgqrs_workflows w using (workflow_id)
-        join ${view('queues')}.pgqrs_workflow_steps s using (run_id) order by s.step_id`),
+      await rows(`select w.name, r.status, s.step_id, s.status as step, s.output from ${view('queues')}.workflow_runs r
+        join ${view('queues')}.workflows w using (workflow_id)
+        join ${view('queues')}.workflow_steps s using (run_id) order by s.step_id`),
     ).toEqual([
       { name: 'failing_v1', status: 'ERROR', step_id: 'fails', step: 'ERROR', output: null },
       { name: 'greet_v1', status: 'SUCCESS', step_id: 'greet', step: 'SUCCESS', output: '"Hello Ada"' },

@@ -7,8 +7,8 @@ import {
   broadcastSql,
   forgetExpiredSql,
   forgetTakenSql,
-  forgetToldSql,
-  newMailSql,
+  forgetSentToAllSql,
+  newMessageSql,
   choreSql,
   broadcastsFromSql,
   unreadSql,
@@ -38,7 +38,7 @@ import { otherKeysSql } from '../../../../src/stores/sqlite/read/payloads.ts'
 import { takeSql } from '../../../../src/stores/sqlite/write/commit.ts'
 import { deadLetterQuery, settleSql } from '../../../../src/stores/sqlite/read/dead-letters.ts'
 import { knownSql } from '../../../../src/stores/sqlite/write/deliver.ts'
-import { mailPageSql, namedMailSql } from '../../../../src/stores/sqlite/read/read.ts'
+import { messagePageSql, namedMessagesSql } from '../../../../src/stores/sqlite/read/read.ts'
 import { expiredSql, nextSql, orphansSql, overdueSql, timedOutSql } from '../../../../src/stores/sqlite/write/rescue.ts'
 import { countQuery, findQuery } from '../../../../src/stores/sqlite/read/find.ts'
 import { dueChoreSql } from '../../../../src/stores/sqlite/write/chores.ts'
@@ -114,7 +114,7 @@ describe('the plan of', () => {
   })
 
   it.each([
-    ['a page of a mailbox', mailPageSql, 'messages_unread (shard=? AND run_id=? AND position>?)'],
+    ['a page of a mailbox', messagePageSql, 'messages_unread (shard=? AND run_id=? AND position>?)'],
     ['what a run leaves unread', unreadSql, 'messages_unread (shard=? AND run_id=? AND position>?)'],
     ['the oldest of what is unread', oldestSql, 'messages_unread (shard=? AND run_id=?)'],
     ['how much is unread', depthSql, 'messages_unread (shard=? AND run_id=?)'],
@@ -133,14 +133,14 @@ describe('the plan of', () => {
     ['the next chore', dueChoreSql, 'chores_due (shard=? AND due<?)'],
     [
       'what came under a name since somebody looked',
-      newMailSql,
+      newMessageSql,
       'messages_named (shard=? AND run_id=? AND name=? AND position>?)',
     ],
-    ['the mail of a name', namedMailSql, 'messages_named (shard=? AND run_id=? AND name=?)'],
+    ['the messages of a name', namedMessagesSql, 'messages_named (shard=? AND run_id=? AND name=?)'],
     ['the first of a queue', queueSql, 'broadcasts_open (shard=? AND topic=?)'],
     ['what a topic retains', retainedSql, 'sqlite_autoindex_broadcasts_1 (shard=? AND topic=?)'],
     ['a broadcast that may be known', broadcastSql, 'broadcasts_id (shard=? AND topic=? AND id=?)'],
-    ['what a topic told long ago', forgetToldSql, 'broadcasts_told (shard=? AND topic=? AND at<?)'],
+    ['old broadcasts to all subscribers', forgetSentToAllSql, 'broadcasts_to_all (shard=? AND topic=? AND at<?)'],
     ['what was taken long ago', forgetTakenSql, 'broadcasts_taken (shard=? AND topic=? AND at<?)'],
     ['what has expired in a topic', forgetExpiredSql, 'broadcasts_expiry (shard=? AND topic=? AND expires_at'],
     ['dead letters', deadLetterQuery({}, 5, null).sql, 'messages_dead (shard=?)'],

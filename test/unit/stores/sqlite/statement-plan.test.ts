@@ -21,7 +21,7 @@ const roles: readonly (readonly [RegExp, string | Roles])[] = [
   [/^insert into runs\b/, { start: 'insert', commit: 'start' }],
   [/^insert into journal\b/, 'append'],
   [/^insert into feed\b/, 'feed'],
-  [/^insert into messages\b/, { start: 'mail', deliver: 'insert', other: 'put' }],
+  [/^insert into messages\b/, { start: 'messages', deliver: 'insert', other: 'put' }],
   [/^insert into sessions\b/, 'session'],
   [/^update sessions set ended_at\b/, 'sessions'],
   [/^update messages set taken_by = \?/, 'take'],
@@ -32,7 +32,7 @@ const roles: readonly (readonly [RegExp, string | Roles])[] = [
   [/^update runs set seq\b/, 'update'],
   [/^update runs set (?:type|watched)\b/, 'write'],
   // Elsewhere the counter is written with the rest of the row.
-  [/^update runs set inbox\b/, { start: 'mail', deliver: 'bump', other: 'write' }],
+  [/^update runs set inbox\b/, { start: 'messages', deliver: 'bump', other: 'write' }],
   [/^update runs set readiness = 'ready' where rowid\b/, 'promote'],
   [/^update runs set status = \?, readiness\b/, 'lease'],
   [/^update runs set deadline\b/, 'extend'],
@@ -180,7 +180,9 @@ async function liveAmongOthers({ bench, writes }: Traced): Promise<Tale['told']>
   const { store, newRun, hold, commit, park, deliver, message, broadcast, child, control, clock, beat, rescue } = bench
   const tale = new Tale(writes)
   const messageArrived = newRun()
-  await tale.tell('a start with mail', () => store.start([{ ...messageArrived, mail: [message(messageArrived.id)] }]))
+  await tale.tell('a start with messages', () =>
+    store.start([{ ...messageArrived, messages: [message(messageArrived.id)] }]),
+  )
   const parent = await hold()
   // SQLite looks before it inserts, so a refusal alone would be told otherwise.
   const starts = [child(parent.runId), child(parent.runId, { id: messageArrived.id })]
@@ -210,13 +212,13 @@ async function liveAmongOthers({ bench, writes }: Traced): Promise<Tale['told']>
   await tale.tell('a message that comes too late and goes on', () => deliver(after))
   const [letter] = await store.deadLetters({}, { limit: 1 })
   if (letter !== undefined) await tale.tell('a dead letter', () => store.settleDeadLetter(letter, 'discarded'))
-  await tale.tell('an end with unread mail', () => commit(worker, end))
+  await tale.tell('an end with unread messages', () => commit(worker, end))
   await beat('gone')
   const late = await hold({ timeoutMs: 30_000 })
   await park(late)
   await deliver(message(late.runId))
   await clock.advance(30_000)
-  await tale.tell('an end by time with unread mail, and a session that is gone', () => rescue())
+  await tale.tell('an end by time with unread messages, and a session that is gone', () => rescue())
   return tale.told
 }
 

@@ -7,8 +7,8 @@ import {
   broadcastSql,
   forgetExpiredSql,
   forgetTakenSql,
-  forgetToldSql,
-  newMailSql,
+  forgetSentToAllSql,
+  newMessageSql,
   queueSql,
   unreadSql,
   broadcastAtSql,
@@ -24,7 +24,7 @@ import { takeSql } from '../../../../src/stores/sqlite/write/commit.ts'
 import { dueChoreSql } from '../../../../src/stores/sqlite/write/chores.ts'
 import { deadLetterQuery, settleSql } from '../../../../src/stores/sqlite/read/dead-letters.ts'
 import { knownSql } from '../../../../src/stores/sqlite/write/deliver.ts'
-import { mailPageSql, namedMailSql } from '../../../../src/stores/sqlite/read/read.ts'
+import { messagePageSql, namedMessagesSql } from '../../../../src/stores/sqlite/read/read.ts'
 import { expiredSql, orphansSql, overdueSql, timedOutSql } from '../../../../src/stores/sqlite/write/rescue.ts'
 import { keyHolderSql } from '../../../../src/stores/sqlite/write/rewrite.ts'
 import { migrations } from '../../../../src/stores/sqlite/schema/schema.ts'
@@ -61,7 +61,7 @@ describe('on Turso', () => {
     ['the search for orphans', orphansSql, ['runs_held']],
     ['the search for missed deadlines', overdueSql, ['runs_deadline (shard=? AND deadline<=?)']],
     ['the search for runs that are over time', timedOutSql, ['runs_bound_timeout (shard=? AND timeout_at<=?)']],
-    ['a page of a mailbox', mailPageSql, ['messages_unread (shard=? AND run_id=? AND position>?)']],
+    ['a page of a mailbox', messagePageSql, ['messages_unread (shard=? AND run_id=? AND position>?)']],
     ['what a run leaves unread', unreadSql, ['messages_unread (shard=? AND run_id=? AND position>?)']],
     ['the oldest of what is unread', oldestSql, ['messages_unread (shard=? AND run_id=?)']],
     ['how much is unread', depthSql, ['messages_unread (shard=? AND run_id=?)']],
@@ -81,13 +81,17 @@ describe('on Turso', () => {
     ['the next chore', dueChoreSql, ['chores_due (shard=? AND due<=?)']],
     [
       'what came under a name since somebody looked',
-      newMailSql,
+      newMessageSql,
       ['messages_named (shard=? AND run_id=? AND name=? AND position>?)'],
     ],
-    ['the mail of a name', namedMailSql, ['messages_named (shard=? AND run_id=? AND name=?)']],
+    ['the messages of a name', namedMessagesSql, ['messages_named (shard=? AND run_id=? AND name=?)']],
     ['the first of a queue', queueSql, ['broadcasts_open (shard=? AND topic=?)']],
     ['a broadcast that may be known', broadcastSql, ['broadcasts_id (shard=? AND topic=? AND id=?)']],
-    ['what a topic told long ago', forgetToldSql, ['broadcasts_told (shard=? AND topic=? AND at<?)', 'PRIMARY KEY']],
+    [
+      'old broadcasts to all subscribers',
+      forgetSentToAllSql,
+      ['broadcasts_to_all (shard=? AND topic=? AND at<?)', 'PRIMARY KEY'],
+    ],
     ['what was taken long ago', forgetTakenSql, ['broadcasts_taken (shard=? AND topic=? AND at<?)', 'PRIMARY KEY']],
     [
       'what has expired in a topic',

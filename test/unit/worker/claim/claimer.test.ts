@@ -1,109 +1,9 @@
 // When the claimer asks the store, and when it does not. Time and turns belong to the test.
 
 import { describe, expect, it } from 'vitest'
-import { jsonCodec } from '../../../../src/core/payload/codec.ts'
 import { HoldfastError } from '../../../../src/core/errors/error.ts'
-import { Payloads } from '../../../../src/core/payload/payload.ts'
-import type { Cancel, Ports } from '../../../../src/core/runtime/ports.ts'
-import type { Run } from '../../../../src/core/model/run.ts'
-import type { Engine } from '../../../../src/engine/engine.ts'
-import type { Claimed, ClaimRequest } from '../../../../src/store.ts'
-import { Claimer } from '../../../../src/worker/claim/claimer.ts'
-import { KnownKeys } from '../../../../src/worker/claim/known-keys.ts'
-import type { Performer } from '../../../../src/worker/perform/performer.ts'
-import { Slots } from '../../../../src/worker/perform/slots.ts'
-import { systemDigest } from '../../../../src/system.ts'
-
-const nobody: Claimed = { runs: [], more: false, nextDue: null, now: 0 }
-let made = 0
-const some = (count: number): Claimed => ({
-  ...nobody,
-  runs: Array.from({ length: count }, () => ({ id: `run ${(made += 1)}`, keyId: null }) as never),
-})
-
-function setUp(slotCount: number, leaseMs: number | null = null, types: readonly string[] = ['order']) {
-  const asked: number[] = []
-  const named: string[] = []
-  const answers: (Claimed | Error)[] = []
-  const timers = new Map<() => void, number>()
-  const turns: (() => void)[] = []
-  let time = 0
-  const begun: string[] = []
-  const givenBack: string[] = []
-  const ports: Ports = {
-    clock: {
-      now: () => 0,
-      monotonic: () => time,
-      after(ms, wake): Cancel {
-        timers.set(wake, ms)
-        return () => timers.delete(wake)
-      },
-    },
-    turns: { next: (call) => void turns.push(call) },
-    // A half, at which jitter changes nothing.
-    random: { uint32: () => 2 ** 31 },
-    digest: systemDigest,
-    logger: { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined },
-  }
-  const store = {
-    capabilities: { notifies: true, multiProcess: false },
-    claim: ({ limit, selectors }: ClaimRequest) => {
-      asked.push(limit)
-      named.push(selectors.map(({ type }) => type).join(' '))
-      const answer = answers.shift() ?? nobody
-      return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer)
-    },
-  }
-  const payloads = new Payloads(jsonCodec())
-  const engine = {
-    store,
-    ports,
-    session: 'session',
-    clock: { observe: () => undefined },
-    payloads,
-  } as unknown as Engine
-  const claimable: Performer['claimable'] = (selectors) => selectors
-  const performer = {
-    claimable,
-    beginAll: (runs: readonly Run[]) => Promise.resolve(void begun.push(...runs.map(({ id }) => id))),
-    decline: ({ id }: Run) => void givenBack.push(id),
-  } as unknown as Performer
-  const slots: Slots = new Slots(slotCount, { freed: () => claimer.slotFreed(), left: () => undefined })
-  const refusals: HoldfastError[] = []
-  const claimer = new Claimer(engine, slots, performer, {
-    selectors: types.map((type) => ({ type, version: 1, leaseMs })),
-    pollMs: 1_000,
-    keys: new KnownKeys(engine),
-    refused: (reason) => void refusals.push(reason),
-    rested: () => undefined,
-    unanswered: () => undefined,
-  })
-  return {
-    begun: () => begun.splice(0),
-    givenBack: () => givenBack.splice(0),
-    pass: (ms: number) => void (time += ms),
-    refusals,
-    asked,
-    named,
-    answers,
-    claimer,
-    slots,
-    /** The delays of the timers that are set. */
-    delays: () => [...timers.values()],
-    fire: () => {
-      const due = [...timers.keys()]
-      timers.clear()
-      for (const wake of due) wake()
-    },
-    /** Runs turns, and the microtasks between them, until there are none. */
-    turn: async () => {
-      do {
-        for (const call of turns.splice(0)) call()
-        for (let tick = 0; tick < 10; tick += 1) await Promise.resolve()
-      } while (turns.length > 0)
-    },
-  }
-}
+import type { Claimed } from '../../../../src/store.ts'
+import { newRun, nobody, setUp, some } from '../../../support/claimer-rig.ts'
 
 describe('the claimer', () => {
   it('tells the worker when the store has outgrown this code, and is stopped while it still answers for the claim', async () => {
@@ -135,7 +35,7 @@ describe('the claimer', () => {
   it('names the types last that were served last, and so lets them take turns with one slot, too', async () => {
     const { claimer, answers, named, slots, turn } = setUp(1, null, ['a', 'b', 'c'])
     const of = (...served: string[]): Claimed => {
-      const runs = served.map((type) => ({ id: `run ${(made += 1)}`, type, keyId: null }) as never)
+      const runs = served.map((type) => newRun(type))
       return { ...nobody, runs, more: true }
     }
     answers.push(of('a'), of('c'), of('a'), new Error('Gone'), of())
@@ -150,7 +50,7 @@ describe('the claimer', () => {
 
   it('names the types in the order in which they were last served by a claim of many', async () => {
     const { claimer, answers, named, turn } = setUp(8, null, ['a', 'b', 'c', 'd'])
-    const runs = ['b', 'a', 'c', 'b'].map((type) => ({ id: `run ${(made += 1)}`, type, keyId: null }) as never)
+    const runs = ['b', 'a', 'c', 'b'].map((type) => newRun(type))
     answers.push({ ...nobody, runs, more: true })
     claimer.start()
     await turn()
@@ -303,93 +203,5 @@ describe('the claimer', () => {
     await claimer.stop()
     await turn()
     expect(asked).toEqual([])
-  })
-})
-
-/** A worker of two slots through which ten runs went in the last tenth of a second, while more wait. */
-async function busy(leaseMs: number | null = null) {
-  const world = setUp(2, leaseMs)
-  const { answers, claimer, slots, pass, turn } = world
-  answers.push({ ...some(1), more: true })
-  slots.take(1)
-  claimer.start()
-  await turn()
-  for (let count = 0; count < 10; count += 1) {
-    answers.push({ ...some(1), more: true })
-    slots.give(1)
-    await turn()
-  }
-  pass(100)
-  world.asked.splice(0)
-  world.begun()
-  return world
-}
-
-describe('a claimer that has more than its slots', () => {
-  it('claims ahead three times what it got through in a tenth of a second, and begins it as slots are freed', async () => {
-    const { answers, asked, begun, claimer, slots, turn } = await busy()
-    answers.push({ ...some(31), more: true })
-    slots.give(1)
-    await turn()
-    expect(asked).toEqual([31])
-    expect(begun()).toHaveLength(1)
-    for (let count = 0; count < 14; count += 1) {
-      slots.give(1)
-      await turn()
-    }
-    // More than half of them are there still: that is no time to ask again.
-    expect([begun().length, asked, claimer.isResting]).toEqual([14, [31], false])
-    slots.give(1)
-    await turn()
-    expect([begun().length, asked]).toEqual([1, [31, 15]])
-  })
-
-  it('keeps nothing for itself that it does not get to', async () => {
-    const { answers, begun, claimer, fire, givenBack, slots, pass, turn } = await busy()
-    answers.push({ ...some(31), more: true })
-    slots.give(1)
-    await turn()
-    expect(begun()).toHaveLength(1)
-    pass(1_000)
-    fire()
-    await turn()
-    expect([givenBack().length, begun()]).toEqual([30, []])
-    // A second without a freed slot: it has become slow, and claims for its slots only.
-    expect(claimer.holds('run 1')).toBe(false)
-    slots.give(1)
-    await turn()
-    expect(begun()).toEqual([])
-  })
-
-  it.each(['pause', 'stop'] as const)('gives back what it claimed ahead: %s', async (how) => {
-    const { answers, asked, begun, claimer, givenBack, slots, turn } = await busy()
-    answers.push({ ...some(31), more: true })
-    slots.give(1)
-    await turn()
-    begun()
-    void claimer[how]()
-    expect(givenBack()).toHaveLength(30)
-    slots.give(1)
-    await turn()
-    expect([begun(), asked]).toEqual([[], [31]])
-  })
-
-  it('gives back what comes after it was stopped', async () => {
-    const { answers, begun, claimer, givenBack, slots, turn } = await busy()
-    answers.push({ ...some(31), more: true })
-    slots.give(1)
-    const turning = turn()
-    const stopped = claimer.stop()
-    await turning
-    await stopped
-    expect([givenBack().length, begun().length]).toEqual([30, 1])
-  })
-
-  it('claims nothing ahead if claims have a deadline of their own, which would pass meanwhile', async () => {
-    const { answers, asked, slots, turn } = await busy(5_000)
-    answers.push({ ...some(1), more: true })
-    slots.give(1)
-    await turn()
-    expect(asked).toEqual([1])
   })
 })

@@ -6,7 +6,7 @@ import type { Engine } from '../../../../src/engine/engine.ts'
 import type { BeatRequest, Claimed, ClaimRequest } from '../../../../src/store.ts'
 import { createRecordingLogger } from '../../../../src/testing/logger.ts'
 import { createVirtualClock } from '../../../../src/testing/virtual-clock.ts'
-import { Isolation } from '../../../../src/worker/perform/isolation.ts'
+import { IsolatedRuns } from '../../../../src/worker/perform/isolation.ts'
 import type { Performer } from '../../../../src/worker/perform/performer.ts'
 import { Slots } from '../../../../src/worker/perform/slots.ts'
 
@@ -68,7 +68,7 @@ export function setUp(age = 2 * leaseMs, leaseOf = leaseMs, chance = 0) {
     pause: () => void events.push('pause'),
     resume: () => void events.push('resume'),
   }
-  const isolation = new Isolation(engine as unknown as Engine, slots, performer, owner, {
+  const isolation = new IsolatedRuns(engine as unknown as Engine, slots, performer, owner, {
     selectors: [],
     leaseMs: leaseOf,
   })

@@ -11,7 +11,7 @@ const frame = (seq: number | null): Frame => ({
   isLeaving: false,
   isVacant: false,
   wakeNames: [],
-  mail: () => undefined,
+  messageArrived: () => undefined,
   fail: () => undefined,
   giveBack: () => undefined,
   abandon: () => undefined,

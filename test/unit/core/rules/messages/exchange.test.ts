@@ -43,11 +43,11 @@ describe('a run that watches another one', () => {
   it('is told once of its end, with what it came to, and waits no more', () => {
     const unit = unitOfWorkOf('a', 'b')
     watch(unit, unit.known('a'), endOf('b'))
-    expect([unit.known('b').watched, unit.mail]).toEqual([true, []])
+    expect([unit.known('b').watched, unit.messages]).toEqual([true, []])
     conclude(unit, unit.end('b', succeeded))
-    expect(unit.mail).toMatchObject([{ id: 'ended:b:1', runId: 'a', kind: 'ended', name: 'b', policy: null }])
+    expect(unit.messages).toMatchObject([{ id: 'ended:b:1', runId: 'a', kind: 'ended', name: 'b', policy: null }])
     const said = { status: 'succeeded', seq: 4, data: '"out"', reason: null }
-    expect(JSON.parse(unit.mail[0]?.data ?? '')).toEqual(said)
+    expect(JSON.parse(unit.messages[0]?.data ?? '')).toEqual(said)
     expect(unit.waits).toEqual([])
   })
 
@@ -56,7 +56,7 @@ describe('a run that watches another one', () => {
     watch(unit, unit.known('a'), endOf('b'))
     conclude(unit, unit.end('b', cancelled))
     const said = { status: 'cancelled', seq: 4, data: null, reason: 'enough' }
-    expect(JSON.parse(unit.mail[0]?.data ?? '')).toEqual(said)
+    expect(JSON.parse(unit.messages[0]?.data ?? '')).toEqual(said)
   })
 
   it('is told at once if it is over, or if there is none, and does not wait', () => {
@@ -65,7 +65,7 @@ describe('a run that watches another one', () => {
     watch(unit, unit.known('a'), endOf('b'))
     watch(unit, unit.known('a'), endOf('nobody'))
     expect(unit.messageNameOf('a')).toEqual(['ended b', 'ended nobody'])
-    expect(JSON.parse(unit.mail[1]?.data ?? '')).toEqual({ status: 'not-found' })
+    expect(JSON.parse(unit.messages[1]?.data ?? '')).toEqual({ status: 'not-found' })
     expect([unit.waits, unit.known('b').watched]).toEqual([[], false])
   })
 
@@ -74,7 +74,7 @@ describe('a run that watches another one', () => {
     unit.end('b', succeeded)
     watch(unit, unit.known('a'), endOf('b'))
     watch(unit, unit.known('a'), endOf('b'))
-    expect(unit.mail.map(({ id }) => id)).toEqual(['ended:b:1', 'ended:b:2'])
+    expect(unit.messages.map(({ id }) => id)).toEqual(['ended:b:1', 'ended:b:2'])
   })
 
   it('is not told if it stopped, or is over itself', () => {
@@ -83,7 +83,7 @@ describe('a run that watches another one', () => {
     unwatch(unit, unit.known('a'), endOf('b'))
     unit.end('c', succeeded)
     conclude(unit, unit.end('b', succeeded))
-    expect(unit.mail).toEqual([])
+    expect(unit.messages).toEqual([])
   })
 
   it('that stops watching a run keeps what binds it to that run as its child', () => {
@@ -111,7 +111,7 @@ describe('an end with more who wait than one transaction may answer', () => {
     if (chore !== undefined) doChore(unit, chore)
   }
 
-  const toldBy = (unit: PlainUnitOfWork): readonly string[] => unit.mail.map(({ runId }) => runId)
+  const toldBy = (unit: PlainUnitOfWork): readonly string[] => unit.messages.map(({ runId }) => runId)
 
   it('tells the first with its commit and the others page by page, each once and in their order', () => {
     const unit = crowd()
@@ -173,7 +173,7 @@ describe('an end with more who wait than one transaction may answer', () => {
     goOn(unit)
     goOn(unit)
     expect([toldBy(unit), unit.waits, unit.chores.size]).toEqual([waiting, [], 0])
-    expect(unit.mail.map(({ data }) => (JSON.parse(data) as { status: string }).status)).toEqual([
+    expect(unit.messages.map(({ data }) => (JSON.parse(data) as { status: string }).status)).toEqual([
       'failed',
       ...waiting.slice(1).map(() => 'succeeded'),
     ])
@@ -185,7 +185,7 @@ describe('an end with more who wait than one transaction may answer', () => {
     goOn(unit)
     goOn(unit)
     expect(toldBy(unit)).toEqual(waiting)
-    expect(unit.mail.every(({ data }) => data === '{"status":"not-found"}')).toBe(true)
+    expect(unit.messages.every(({ data }) => data === '{"status":"not-found"}')).toBe(true)
   })
 
   it('tells and cancels a child that waits for its parent, also if a page ends between the two', () => {
@@ -240,8 +240,8 @@ describe('a child', () => {
   it('that could not be started is told of as such', () => {
     const unit = unitOfWorkOf('parent')
     refuseChild(unit, unit.known('parent'), 'child', { taken: 'key', by: 'other' })
-    expect(unit.mail).toMatchObject([{ id: 'refused:child', kind: 'refused', name: 'child' }])
-    expect(JSON.parse(unit.mail[0]?.data ?? '')).toEqual({ taken: 'key', by: 'other' })
+    expect(unit.messages).toMatchObject([{ id: 'refused:child', kind: 'refused', name: 'child' }])
+    expect(JSON.parse(unit.messages[0]?.data ?? '')).toEqual({ taken: 'key', by: 'other' })
   })
 })
 
@@ -378,7 +378,7 @@ describe('what nobody read', () => {
     // Positions go on: a topic keeps them.
     unit.topicPosition = () => 1
     send(unit, news, 'x')
-    expect(new Set(unit.mail.map(({ id }) => id)).size).toBe(2)
+    expect(new Set(unit.messages.map(({ id }) => id)).size).toBe(2)
   })
 
   it('and that a queue gave to the run goes back to the queue, although the queue knows its id', () => {

@@ -27,7 +27,7 @@ function send(unit: PlainUnitOfWork, topic: TopicRules, id: string, changes: Par
 
 describe('a subscriber that somebody else has locked', () => {
   const said = (unit: PlainUnitOfWork, runId: string): readonly string[] =>
-    unit.mail.filter((message) => message.runId === runId).map(({ data }) => data)
+    unit.messages.filter((message) => message.runId === runId).map(({ data }) => data)
 
   function subscribed(...ids: readonly string[]): PlainUnitOfWork {
     const unit = unitOfWorkOf(...ids)
@@ -84,7 +84,7 @@ describe('a subscriber that somebody else has locked', () => {
     unwatch(unit, unit.known('a'), on(news))
     unit.end('b', succeeded)
     goOn(unit)
-    expect([unit.mail, unit.waits, unit.chores.size]).toEqual([[], [], 0])
+    expect([unit.messages, unit.waits, unit.chores.size]).toEqual([[], [], 0])
   })
 
   it('is passed over by what is passed on in pages, and gets that as well', () => {

@@ -28,7 +28,7 @@ const run = (id: string, changes: Partial<Run> = {}): Run =>
 function lockedRows(changes: Partial<LockedRows> = {}): LockedRows {
   const runs = changes.runs ?? new Map<string, Run>()
   return {
-    asked: new Set(runs.keys()),
+    requested: new Set(runs.keys()),
     lockedOut: new Set(),
     runs,
     lasts: new Map(),
@@ -180,7 +180,7 @@ describe('what was decided', () => {
     expect(unitOfWork.addedWaits.size).toBe(0)
   })
 
-  it('about a deleted run that waits counts its mail and wakes nobody', () => {
+  it('about a deleted run that waits counts its messages and wakes nobody', () => {
     const unitOfWork = new PostgresUnitOfWork(lockedRows({ runs: new Map([['a', run('a', { deletedAt: 2 })]]) }), 5)
     unitOfWork.put({ id: 'm', runId: 'a', kind: 'signal', name: 'go', data: '1', policy: null })
     expect(unitOfWork.run('a')).toMatchObject({ inbox: 1, readiness: 'idle', due: null })

@@ -31,7 +31,7 @@ describe('what others tell', () => {
     for (let told = 0; told < 1_000; told += 1) {
       take([
         ready('a'),
-        { kind: 'mail', runId: String(told % 3) },
+        { kind: 'message', runId: String(told % 3) },
         { kind: 'deadline', at: 2_000 - told },
         { kind: 'chore' },
       ])

@@ -7,13 +7,24 @@ import { noticeSeal } from '../../../../../src/stores/postgres/hints/notice-seal
 
 const ready = (type: string): Hint => ({ kind: 'ready', type })
 const ended = (runId: string): Hint => ({ kind: 'ended', runId })
-const mail = (runId: string): Hint => ({ kind: 'mail', runId })
+const control = (runId: string): Hint => ({ kind: 'control', runId })
+const messages = (runId: string): Hint => ({ kind: 'message', runId })
 
 describe('a notice', () => {
   it('tells others each hint once, and ourselves nothing', () => {
-    const [text, ...rest] = noticesOf([ready('a'), mail('2'), ended('1'), ready('a'), ready('b'), mail('2')], 'me')
+    const hints = [
+      ready('a'),
+      messages('2'),
+      control('3'),
+      ended('1'),
+      ready('a'),
+      ready('b'),
+      messages('2'),
+      control('3'),
+    ]
+    const [text, ...rest] = noticesOf(hints, 'me')
     expect(rest).toEqual([])
-    expect(hintsOf(text ?? '', 'other')).toEqual([ready('a'), ready('b'), ended('1'), mail('2')])
+    expect(hintsOf(text ?? '', 'other')).toEqual([ready('a'), ready('b'), ended('1'), messages('2'), control('3')])
     expect(hintsOf(text ?? '', 'me')).toEqual([])
   })
 

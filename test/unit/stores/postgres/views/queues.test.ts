@@ -6,22 +6,22 @@ import { addEntries, addRun, at, idOf, installed, statuses } from './place.ts'
 describe('the views of queues', () => {
   it('have their tables and columns (PQ-S1, PQ-S2)', async () => {
     const { columnsOf } = await installed('queues')
-    expect(await columnsOf('pgqrs_queues')).toEqual(['queue_id', 'name', 'created_at'])
-    expect(await columnsOf('pgqrs_workflows')).toEqual(['workflow_id', 'name', 'queue_id', 'created_at'])
-    expect(await columnsOf('pgqrs_workflow_runs')).toEqual(
+    expect(await columnsOf('queues')).toEqual(['queue_id', 'name', 'created_at'])
+    expect(await columnsOf('workflows')).toEqual(['workflow_id', 'name', 'queue_id', 'created_at'])
+    expect(await columnsOf('workflow_runs')).toEqual(
       'run_id workflow_id status input output error created_at started_at paused_at completed_at worker_id'.split(' '),
     )
-    expect(await columnsOf('pgqrs_workflow_steps')).toEqual(
+    expect(await columnsOf('workflow_steps')).toEqual(
       'run_id step_id status input output error started_at completed_at'.split(' '),
     )
-    expect(await columnsOf('pgqrs_workers')).toEqual(['worker_id', 'status', 'started_at', 'shutdown_at'])
+    expect(await columnsOf('workers')).toEqual(['worker_id', 'status', 'started_at', 'shutdown_at'])
   })
 
   it('have their words for where a run stands, and every status has one (PQ-S1)', async () => {
     const place = await installed('queues')
     for (const [index, status] of statuses.entries()) await addRun(place, index, { status })
     await addRun(place, 20, { more: { token: 3 } })
-    const found = await place.look('pgqrs_workflow_runs', 'order by run_id')
+    const found = await place.look('workflow_runs', 'order by run_id')
     const words = found.map((row) => row['status'])
     expect(words).toEqual(['PENDING', 'RUNNING', 'PAUSED', 'PAUSED', 'RUNNING', 'SUCCESS', 'ERROR', 'ERROR', 'RUNNING'])
   })
@@ -47,9 +47,9 @@ describe('the views of queues', () => {
       ['succeeded', null, null, '"out"'],
     ])
     const joined = await rows(`select q.name as queue, r.status, r.input, r.worker_id, w.status as worker, s.*
-      from ${view}.pgqrs_workflow_steps s
-      join ${view}.pgqrs_workflow_runs r using (run_id) join ${view}.pgqrs_workflows using (workflow_id)
-      join ${view}.pgqrs_queues q using (queue_id) join ${view}.pgqrs_workers w using (worker_id) order by s.step_id`)
+      from ${view}.workflow_steps s
+      join ${view}.workflow_runs r using (run_id) join ${view}.workflows using (workflow_id)
+      join ${view}.queues q using (queue_id) join ${view}.workers w using (worker_id) order by s.step_id`)
     const common = {
       queue: 'shop.order_v2',
       status: expect.any(String) as string,
@@ -70,10 +70,10 @@ describe('the views of queues', () => {
       expect.objectContaining({ ...common, step_id: 'sleep', output: null, error: null }),
     ])
     expect(joined.map((row) => row['status'])).toEqual(['SUCCESS', 'PENDING', 'PAUSED'])
-    expect(await look('pgqrs_workflow_runs', `where status = 'SUCCESS'`)).toMatchObject([
+    expect(await look('workflow_runs', `where status = 'SUCCESS'`)).toMatchObject([
       { input: '"in"', output: '"out"', completed_at: at(7000), started_at: at(1200), worker_id: null },
     ])
-    const queues = await look('pgqrs_queues', 'order by name')
+    const queues = await look('queues', 'order by name')
     expect(queues.map((row) => row['name'])).toEqual(['shop.order_v2', 'slow'])
   })
 })
