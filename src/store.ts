@@ -128,8 +128,8 @@ export interface Store {
   get(runIds: readonly string[]): Promise<readonly (Run | undefined)[]>
 
   /**
-   * The feed: entries of the runs that ask for it (`feed`), in commit order, after a position. It may lag behind commits; it
-   * never skips one.
+   * The feed: entries of the runs that ask for it (`feed`), in commit order, after a position. It may lag behind commits, so an
+   * empty page is not the end; it never skips one.
    */
   changes(after: number, limit: number): Promise<readonly Change[]>
 

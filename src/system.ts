@@ -8,22 +8,25 @@ import type { Cancel, Clock, Digest, Logger, Ports, Random, Turns } from './core
 /** The longest delay that the runtime's timer takes; a longer one fires at once instead of late. */
 const longestTimerMs = 2 ** 31 - 1
 
+/** A timer for any delay. One in the background does not keep the process alive. */
+function timer(ms: number, wake: () => void, isBackground: boolean): Cancel {
+  let cancel: Cancel = () => clearTimeout(first)
+  const first = setTimeout(
+    () => {
+      if (ms > longestTimerMs) cancel = timer(ms - longestTimerMs, wake, isBackground)
+      else wake()
+    },
+    Math.min(Math.ceil(ms), longestTimerMs),
+  )
+  if (isBackground) first.unref()
+  return () => cancel()
+}
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  after(ms: number, wake: () => void): Cancel {
-    const first = Math.min(Math.ceil(ms), longestTimerMs)
-    let cancelled: Cancel = () => clearTimeout(timer)
-    const timer = setTimeout(() => {
-      if (ms > longestTimerMs) cancelled = systemClock.after(ms - longestTimerMs, wake)
-      else wake()
-    }, first)
-    return () => cancelled()
-  },
-  background(ms: number, wake: () => void): Cancel {
-    const timer = setTimeout(wake, Math.min(Math.ceil(ms), longestTimerMs)).unref()
-    return () => clearTimeout(timer)
-  },
+  after: (ms, wake) => timer(ms, wake, false),
+  background: (ms, wake) => timer(ms, wake, true),
 }
 
 /** Stands for an empty list until its first member. */

@@ -161,7 +161,10 @@ export class Engine {
       flush: (callers, how) => this.callerTimeouts.flush(callers, (runs) => this.insert(runs, how), how),
       isAnswering,
       limitMs,
-      sizeOf: ({ given }) => 200 + utf8Weight(given.first.data) + utf8Weight(given.metadata),
+      sizeOf: ({ given: { first, metadata, messages } }) => {
+        const bytes = 200 + utf8Weight(first.data) + utf8Weight(metadata)
+        return messages === undefined ? bytes : messages.reduce((sum, { data }) => sum + utf8Weight(data), bytes)
+      },
       isBusy: (answer) => !(answer instanceof NotDone) && answer.taken === 'busy',
       nameOf: ({ given: { id, type } }) => `the start of run ${id} of "${type}"`,
       // An item that is busy is sent again, and has no result.

@@ -194,7 +194,8 @@ export class Worker implements HeartbeatListener {
     this.reportedLively = new Map(this.lively)
     // Other workers may have taken these over. A step that hangs would never ask, so it is aborted.
     for (const claim of overdue) this.lose(claim, 'Its claim took longer than the lease of its workflow')
-    return [...claims, ...this.claimer.claims()]
+    // A run that is still being parked here and was claimed again is listed once: the answer names runs, not claims.
+    return [...claims, ...this.claimer.claims().filter(({ runId }) => !this.performer.isMoving(runId))]
   }
 
   claimsKept(busy: readonly string[]): void {
@@ -292,7 +293,7 @@ export class Worker implements HeartbeatListener {
     },
     controlled: (run) => this.controlled(run),
     controlRequested: (runId) => this.claimer.controlRequested(runId),
-    ended: (runId) => void this.claimer.drop(runId),
+    ended: (runId) => this.claimer.ended(runId),
     messageArrived: (runId) => this.performer.messageArrived(runId, null),
     isMoving: (runId) => this.performer.isMoving(runId),
   }
@@ -301,8 +302,7 @@ export class Worker implements HeartbeatListener {
     if (run.controlRequest !== null || run.deletedAt !== null) this.claimer.controlRequested(run.id)
     // Also when the request was withdrawn: a pause that was taken back must not be obeyed.
     if (run.status !== 'cancelled') return this.performer.applyControl(run.id, run.controlRequest)
-    this.claimer.controlRequested(run.id)
-    this.claimer.drop(run.id)
+    this.claimer.ended(run.id)
     const error = new HoldfastError('RUN_CANCELLED', `Run ${run.id} was cancelled at once.`, {
       details: { runId: run.id },
     })

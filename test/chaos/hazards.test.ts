@@ -33,7 +33,7 @@ describe('a worker that is stopped past its lease', { timeout }, () => {
     // Its step is long due: it writes at once, while the heir holds the run.
     frozen.signal('SIGCONT')
     expect(pidOf(await run.result({ timeout: '20s' }))).toBe(heir.pid)
-    await until('it says that it lost the run', () => /aborted|continues on another worker/.test(frozen.said))
+    await until('it says that it lost the run', () => /aborted|is no longer held here/.test(frozen.said))
 
     const journal = await crew.client.journal(run)
     const crashed = kinds(journal, 'crashed').map(({ at }) => at.getTime())

@@ -102,7 +102,7 @@ describe('a takeover', () => {
     const journal = await second.journal(run)
 
     const late = (): Line | undefined =>
-      logger.lines.find(({ message }) => message.includes('continues on another worker'))
+      logger.lines.find(({ message }) => message.includes('is no longer held here'))
     expect(late()).toBeUndefined()
     letGo()
     await until(() => late() !== undefined)

@@ -101,6 +101,8 @@ class Rekeying {
   private readonly rate: number
   private readonly signal: AbortSignal | undefined
   private readonly held: string[] = []
+  /** Dead letters of runs that have a holder again. */
+  private readonly heldLetters: DeadLetter[] = []
   private readonly missing = new Set<string>()
   private runs = 0
   private rewritten = 0
@@ -213,7 +215,12 @@ class Rekeying {
     const [run] = await this.engine.store.get([letter.runId])
     if (run === undefined) return
     const messages = await this.tried(run.id, () => this.rewriter.messages([letter]))
-    if (messages !== null && messages.length > 0) await this.write(run, { keyId: run.keyId, messages, entries: [] })
+    if (messages === null || messages.length === 0) return
+    const outcome = await this.write(run, { keyId: run.keyId, messages, entries: [] })
+    if (outcome !== 'held' && outcome !== 'changed') return
+    // An operator has retried the run, and it has a holder now.
+    if (this.heldLetters.length < mostHeld) this.heldLetters.push(letter)
+    else this.skipped += 1
   }
 
   /** A run is taken out of the list only when it was tried, so that a call that is stopped here counts the others. */
@@ -226,6 +233,14 @@ class Rekeying {
         if (run !== undefined) await this.rekey(run)
         // One that is still held was added at the end.
         this.held.shift()
+      })
+    }
+    for (let left = this.heldLetters.length; left > 0;) {
+      const page = this.heldLetters.slice(0, Math.min(left, this.pageSize))
+      left -= page.length
+      await this.each(page, this.next, async (letter) => {
+        await this.rekeyLetter(letter)
+        this.heldLetters.shift()
       })
     }
   }
@@ -305,7 +320,7 @@ class Rekeying {
 
   private sofar(next: string | null): RekeyResult {
     const { runs, rewritten, written: payloads, unreadable } = this
-    const held = this.held.length + this.skipped
+    const held = new Set([...this.held, ...this.heldLetters.map(({ runId }) => runId)]).size + this.skipped
     const [unreadableRuns, missingKeys] = [[...this.named], [...this.missing].toSorted()]
     return { runs, rewritten, payloads, held, unreadable, unreadableRuns, missingKeys, next }
   }

@@ -32,7 +32,7 @@ const entryBytes = 100
 /** The bytes of a started run besides its input and metadata. */
 const startBytes = 500
 
-/** The approximate size of an entry in bytes, with its texts as UTF-8: at least what it takes. */
+/** The approximate size of an entry in bytes, with its name and payload as UTF-8. */
 export function sizeOf({ kind, name, meta, data }: Draft): number {
   const bytes = entryBytes + utf8Weight(name) + utf8Weight(data)
   return kind === 'waiting' ? bytes + entryBytes * meta.conditions.length : bytes

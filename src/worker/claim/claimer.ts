@@ -64,6 +64,8 @@ export class Claimer {
   private isFilling = false
   /** Runs that were controlled while a claim was on its way: it may have leased them before that. */
   private readonly controlledMeanwhile = new Set<string>()
+  /** Runs that ended while a claim was on its way, likewise. */
+  private readonly endedMeanwhile = new Set<string>()
   private pollMs: number
   private paused = false
   private state: 'idle' | 'woken' | 'claiming' | 'stopped' = 'idle'
@@ -128,9 +130,15 @@ export class Claimer {
     return this.prefetch.claims()
   }
 
-  /** A run has ended, or its claim is lost: it does not begin here. Returns whether it waited for a slot. */
-  drop(runId: string, token: number | null = null): boolean {
-    return this.prefetch.drop(runId, (run) => token === null || run.token === token)
+  /** A claim is lost: its run does not begin here. Returns whether it waited for a slot. */
+  drop(runId: string, token: number): boolean {
+    return this.prefetch.drop(runId, (run) => run.token === token)
+  }
+
+  /** A run has ended: it does not begin here, not even if the answer of a claim brings it along. */
+  ended(runId: string): void {
+    if (this.state === 'claiming') this.endedMeanwhile.add(runId)
+    this.prefetch.drop(runId, () => true)
   }
 
   /** An operator has controlled a run: it does not begin here, not even if the answer of a claim brings it along. */
@@ -221,6 +229,7 @@ export class Claimer {
       await this.backOff()
     }
     this.controlledMeanwhile.clear()
+    this.endedMeanwhile.clear()
     slots.give(reserved - begun)
     this.rest(restMs)
   }
@@ -254,10 +263,10 @@ export class Claimer {
 
   /** The runs that may begin. The others are given back, as their control requests say. */
   private uncontrolled(claimed: readonly Run[]): readonly Run[] {
-    if (this.controlledMeanwhile.size === 0) return claimed
+    if (this.controlledMeanwhile.size === 0 && this.endedMeanwhile.size === 0) return claimed
     const [mayBegin, controlled]: [Run[], Run[]] = [[], []]
     for (const run of claimed) {
-      const isControlled = this.controlledMeanwhile.has(run.id) && isUnaware(run)
+      const isControlled = this.endedMeanwhile.has(run.id) || (this.controlledMeanwhile.has(run.id) && isUnaware(run))
       ;(isControlled ? controlled : mayBegin).push(run)
     }
     for (const run of controlled) this.performer.decline(run)

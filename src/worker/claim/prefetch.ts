@@ -3,14 +3,15 @@
 //
 //   claimed → begun       a slot is free
 //   claimed → given back  none was free for a second; nothing may begin any more: a pause, a lost session, the end of the
-//                         worker; or this one may not: an operator has paused, cancelled or removed the run, it was cancelled
+//                         worker; or this one may not: an operator has paused or cancelled the run, it was cancelled
 //                         because its parent ended, or the claim is lost. Nothing has begun, so nothing is counted against
 //                         the run, and the store ignores a release of a lost claim
 //
 // A run is dropped as soon as this process knows that it may not begin. It knows at once of a call in this process, from a hint
 // of a call in another one, and otherwise from the answer to a heartbeat, which lists the runs that wait here, too. A run that
 // begins before that learns of the request as any run that is being performed does: with the answer to its first commit. A run
-// that was being cancelled when it was claimed begins: only a holder can undo its steps.
+// that was being cancelled when it was claimed begins: only a holder can undo its steps. The removal of a held run is known only
+// to the process that asked for it.
 //
 // There are three times as many as left their slots in the last tenth of a second: a worker whose runs take long keeps none from
 // others, and one that waits for its claims more than it works claims more each time.

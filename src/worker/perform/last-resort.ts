@@ -16,7 +16,7 @@ export async function endWithoutFrame(engine: Engine, run: Run, lease: Lease, er
     await commitEnd(engine, run.id, lease, error)
   } catch (failure) {
     engine.ports.logger.error(
-      runLine(run, 'could not be recorded as failed; it stays leased until this session ends.'),
+      runLine(run, 'could not be recorded as failed; it is given back after a few heartbeats and tried again.'),
       {
         run: run.id,
         type: run.type,

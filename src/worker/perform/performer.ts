@@ -385,7 +385,7 @@ export class Performer implements Reader {
     if (isHoldfastError(reason, 'RUN_CANCELLED')) {
       logger.info(runLine(run, 'was cancelled at once; its steps here are aborted.'), details)
     } else if (isHoldfastError(reason) && reason.family === 'conflict') {
-      logger.warn(runLine(run, 'continues on another worker; uncommitted work here is not recorded.'), details)
+      logger.warn(runLine(run, 'is no longer held here; uncommitted work is not recorded.'), details)
     } else if (isPortMissing(reason)) {
       this.deferred.add(run, lease, reason)
     } else if (isHoldfastError(reason, 'ENTRY_REJECTED') || isHoldfastError(reason, 'BUG')) {

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import type { Run } from '../../../../src/core/model/run.ts'
-import { nobody, setUp, some } from '../../../support/claimer-rig.ts'
+import { newRun, nobody, setUp, some } from '../../../support/claimer-rig.ts'
 
 /** A worker of two slots through which ten runs went in the last tenth of a second, while more wait. */
 async function busy(leaseMs: number | null = null) {
@@ -83,7 +83,7 @@ describe('a claimer that has more than its slots', () => {
     expect([givenBack().length, begun().length]).toEqual([30, 1])
   })
 
-  it.each(['controlRequested', 'drop'] as const)('gives back a run that may not begin: %s', async (how) => {
+  it.each(['controlRequested', 'ended'] as const)('gives back a run that may not begin: %s', async (how) => {
     const { answers, begun, claimer, givenBack, slots, turn } = await busy()
     const claimed = { ...some(4), more: true }
     answers.push(claimed)
@@ -98,6 +98,22 @@ describe('a claimer that has more than its slots', () => {
     for (let count = 0; count < 3; count += 1) slots.give(1)
     await turn()
     expect(begun()).toEqual(claimed.runs.map(({ id }) => id).filter((id) => id !== first && id !== third))
+  })
+
+  it('gives back a run that ended before the answer of its claim came, also one that was being cancelled', async () => {
+    const { answers, begun, claimer, givenBack, turn } = setUp(2)
+    const [ended, other] = [{ ...newRun(), status: 'cancelling' as const }, newRun()]
+    answers.push({ ...nobody, runs: [ended, other] })
+    claimer.start()
+    const turning = turn()
+    claimer.ended(ended.id)
+    await turning
+    expect([givenBack(), begun()]).toEqual([[ended.id], [other.id]])
+    // The next claim may bring it again, once an operator has retried it.
+    answers.push({ ...nobody, runs: [ended] })
+    claimer.wake()
+    await turn()
+    expect(begun()).toEqual([ended.id])
   })
 
   it('gives back a run that was controlled before the answer of its claim came, and begins the next one in its slot', async () => {
