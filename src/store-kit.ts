@@ -86,16 +86,16 @@ export {
 export { foremost } from './core/rules/insert-order.ts'
 export { newRow } from './core/rules/new-row.ts'
 export {
-  chooseClaims,
-  claimed,
+  claimColumns,
   isClaimable,
+  type ClaimColumns,
   type Claimed,
   type ClaimRequest,
   type ClaimSelector,
   type Fresh,
   type Selector,
 } from './core/rules/claims/claim.ts'
-export { dueOrder, inTurns } from './core/rules/claims/claim-order.ts'
+export { dueOrder, inClaimOrder } from './core/rules/claims/claim-order.ts'
 export {
   beginCommit,
   commit,
@@ -129,6 +129,7 @@ export {
   nextRescue,
   releaseRun,
   rescuedTogether,
+  rescueOrder,
   rescueRun,
   type RescuedRuns,
 } from './core/rules/claims/rescue.ts'

@@ -2,6 +2,7 @@
 
 import { checkSignalName } from '../core/definition/declared-topic.ts'
 import type { Definition, NewChild } from '../core/definition/definition.ts'
+import { dueAt } from '../core/model/due.ts'
 import type { Entry } from '../core/model/entry.ts'
 import { HoldfastError } from '../core/errors/error.ts'
 import type { MessageDraft } from '../core/rules/messages/unit-of-work.ts'
@@ -181,9 +182,13 @@ export class Client {
     return new RunHandle(this.engine, ready.id, true, ready.described.key)
   }
 
-  /** Logs a warning if the run is due at once, this process has no worker, and no other claims it. */
+  /** Logs a warning if this process has no worker, and no other claims the run when it is due. */
   private lookAfter({ type, id, due }: NewRun): void {
-    if (this.engine.localWorker === null && due === null) this.engine.unclaimedWarning.expect(type, id)
+    const { localWorker, unclaimedWarning, ports } = this.engine
+    if (localWorker !== null) return
+    // By the time of this machine: that of the store may not be known yet.
+    const now = ports.clock.now()
+    unclaimedWarning.expect(type, id, Math.max(0, (dueAt(due, now) ?? now) - now))
   }
 
   /** Starts a run with a message in its mailbox. If a run has its key or id already, tells which, and nothing has happened. */

@@ -2,9 +2,9 @@
 // that cannot perform a run that it started, or the workflow that a run of its own continued as, looks after a while whether
 // a worker has taken it, and logs one line if not.
 //
-// Once for each type, and with one timer for each type at most: the first run that is started speaks for those that follow.
+// Once for each type, and with one timer for each type at most: the first run that is due speaks for those that follow.
 
-import type { Ports } from '../core/runtime/ports.ts'
+import type { Cancel, Ports } from '../core/runtime/ports.ts'
 import type { Run } from '../core/model/run.ts'
 import type { Store } from '../store.ts'
 
@@ -25,8 +25,8 @@ export class UnclaimedWarning {
   private readonly store: Pick<Store, 'get'>
   private readonly ports: Ports
   private readonly now: () => number
-  /** The types that are being looked after, and those that a line was written about. */
-  private readonly cancels = new Map<string, () => void>()
+  /** By type: when one of its runs is looked at, or was, if a line was written about it. */
+  private readonly looks = new Map<string, { readonly at: number; readonly cancel: Cancel }>()
 
   /** `now` is the store's time, as far as this process knows it. */
   constructor(store: Pick<Store, 'get'>, ports: Ports, now: () => number) {
@@ -35,18 +35,21 @@ export class UnclaimedWarning {
     this.now = now
   }
 
-  /** A run that is not performed here waits to be claimed. */
-  expect(type: string, runId: string): void {
+  /** A run that is not performed here waits to be claimed, or does so after `dueInMs`. */
+  expect(type: string, runId: string, dueInMs = 0): void {
     const { clock } = this.ports
-    if (this.cancels.has(type) || clock.background === undefined) return
-    this.cancels.set(
-      type,
-      clock.background(patienceMs, () => void this.look(type, runId)),
-    )
+    if (clock.background === undefined) return
+    const afterMs = dueInMs + patienceMs
+    const at = clock.monotonic() + afterMs
+    const known = this.looks.get(type)
+    // A run that is due much later does not keep one that is due now from being looked at.
+    if (known !== undefined && known.at <= at) return
+    known?.cancel()
+    this.looks.set(type, { at, cancel: clock.background(afterMs, () => void this.look(type, runId)) })
   }
 
   close(): void {
-    for (const cancel of this.cancels.values()) cancel()
+    for (const { cancel } of this.looks.values()) cancel()
   }
 
   private async look(type: string, runId: string): Promise<void> {
@@ -55,7 +58,7 @@ export class UnclaimedWarning {
       () => undefined,
     )
     // If a worker performs runs of this type, the next start may look again.
-    if (run === undefined || !isUnclaimed(run, this.now())) return void this.cancels.delete(type)
+    if (run === undefined || !isUnclaimed(run, this.now())) return void this.looks.delete(type)
     this.ports.logger.warn(
       `Runs of "${type}" wait, and no worker has begun run ${runId} after ${patienceMs / 1_000} s. This process has no worker for ` +
         `them: call holdfast.work() here, or start a worker elsewhere that has "${type}" among its workflows. If one is up, it is ` +

@@ -5,7 +5,10 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { workflow } from 'holdfast'
 import { translatedPackage } from '../support/child-program.ts'
+import { systemClock } from '../../src/system.ts'
+import { until } from './gate.ts'
 import { keepLines } from './open.ts'
+import { ownTables } from './own-tables.ts'
 import { virtualWorld } from './virtual-world.ts'
 
 const greet = workflow('greet', (_ctx, name: string) => name)
@@ -45,12 +48,49 @@ describe('a run that nobody begins', () => {
     expect(said()).toHaveLength(2)
   })
 
-  it('is told of however it was started: with messages, or inside of a transaction', async () => {
+  it('is told of if it was started with a message', async () => {
     const { clock, open, ports, logger, said } = world()
     const holdfast = await open({ workflows: [greet, other], ports, logger })
     await holdfast.sendOrStart(other, 'ada', 'hello', 1, 'Ada')
     await clock.advance('5s')
     expect(said()).toEqual([expect.stringContaining('"other" wait')])
+  })
+
+  it('is told of if it was started in a transaction that was committed, and not if that was rolled back', async () => {
+    const { db, open } = await ownTables()
+    const logger = keepLines()
+    const looks: (() => void)[] = []
+    const background = (ms: number, wake: () => void): (() => void) => {
+      if (ms === 5_000) looks.push(wake)
+      return () => undefined
+    }
+    const holdfast = await open({ workflows: [greet, other], logger, ports: { clock: { ...systemClock, background } } })
+    for (const [flow, end] of [
+      [greet, 'rollback'],
+      [other, 'commit'],
+    ] as const) {
+      db.exec('begin immediate')
+      await holdfast.using(db).start(flow, 'Ada')
+      db.exec(end)
+    }
+    expect(looks).toHaveLength(2)
+    for (const look of looks) look()
+    await until(() => logger.lines.length > 0)
+    expect(logger.lines.map(({ message }) => message)).toEqual([expect.stringContaining('"other" wait')])
+  })
+
+  it('is told of 5 s after it was due, if its start was delayed, and hides no run of its type that is due before', async () => {
+    const { clock, open, ports, logger, said } = world()
+    const holdfast = await open({ workflows: [greet, other], ports, logger })
+    await holdfast.start(greet, 'Ada', { delay: '1s' })
+    await holdfast.start(other, 'Ada', { runAt: new Date(clock.now() + 86_400_000) })
+    await clock.advance('5900 ms')
+    expect(said()).toEqual([])
+    await clock.advance('100 ms')
+    expect(said()).toEqual([expect.stringContaining('"greet" wait')])
+    await holdfast.start(other, 'Ada')
+    await clock.advance('5s')
+    expect(said()).toEqual([expect.anything(), expect.stringContaining('"other" wait')])
   })
 
   it('because it is not due, or which another process performs, is no news', async () => {

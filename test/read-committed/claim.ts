@@ -1,8 +1,8 @@
 // Handing out what is due. What is picked is picked without locks and may be gone a moment later; the update that leases it
 // judges every row anew, passes over those that others have locked, and ends when it has as many as are wanted.
 
-import { dueOrder, inTurns } from '../../src/core/rules/claims/claim-order.ts'
-import { claimed, isClaimable } from '../../src/core/rules/claims/claim.ts'
+import { dueOrder, inClaimOrder } from '../../src/core/rules/claims/claim-order.ts'
+import { claimColumns, isClaimable } from '../../src/core/rules/claims/claim.ts'
 import type { Claimed, ClaimRequest } from '../../src/store.ts'
 import type { Execution } from './database/call.ts'
 import { hasEnded } from './sessions.ts'
@@ -29,7 +29,7 @@ export async function claimRuns(x: Execution, request: ClaimRequest): Promise<Cl
   const isReady = (row: RunRow): boolean => row.readiness === 'ready' && isClaimable(row, request, now)
   const ready = selectors.map((one) => queueText('ready', one))
   const query = { at: ['queue', ready], where: isReady } as const
-  const picked = await pick(x, query, (rows) => inTurns(rows, selectors), allowed)
+  const picked = await pick(x, query, request, allowed)
   const leased = await lease(x, { picked, allowed, isReady, now }, request)
   const coming = await x.run('claim.next', (tx) => tx.select(runs, { at: ['queue', timed], order: dueOrder }))
   const next = coming.find(({ due }) => due !== null && due > now)
@@ -47,7 +47,7 @@ async function claimIsolated(x: Execution, request: ClaimRequest, allowed: numbe
     row.readiness === 'isolated' && row.due !== null && row.due <= now && isClaimable(row, request, now)
   const suspects = request.selectors.map((one) => queueText('isolated', one))
   const query = { at: ['queue', suspects], where: isReady } as const
-  const picked = await pick(x, query, (rows) => rows.toSorted(dueOrder), allowed)
+  const picked = await pick(x, query, request, allowed)
   const leased = await lease(x, { picked, allowed, isReady, now }, request)
   const nextDue = await x.run('claim.next', (tx) => {
     const isLater = ({ due }: RunRow): boolean => due !== null && due > now
@@ -61,15 +61,10 @@ async function claimIsolated(x: Execution, request: ClaimRequest, allowed: numbe
  * Several times as many as are allowed: of those, some may be locked by strangers, or by others who claim. No claim is
  * kept from the next run by a run that others have.
  */
-function pick(
-  x: Execution,
-  query: Query<RunRow>,
-  inOrder: (rows: readonly RunRow[]) => readonly RunRow[],
-  allowed: number,
-): Promise<readonly RunRow[]> {
+function pick(x: Execution, query: Query<RunRow>, request: ClaimRequest, allowed: number): Promise<readonly RunRow[]> {
   const window = Math.max(windowFactor * allowed, leastWindow)
   const limit = allowed === 0 ? 1 : x.is('limit-before-lock') ? allowed : window
-  return x.run('claim.pick', (tx) => inOrder(tx.select(x.tables.runs, query)).slice(0, limit))
+  return x.run('claim.pick', (tx) => inClaimOrder(tx.select(x.tables.runs, query), request).slice(0, limit))
 }
 
 interface Pick {
@@ -95,7 +90,9 @@ async function lease(
     ? ({ at: ['id', ids.slice(0, allowed)], order: byId } as const)
     : ({ at: ['id', ids], where: isReady, order, limit: allowed } as const)
   const leased = await x.run('claim.lease', (tx) =>
-    tx.update(x.tables.runs, query, (row): RunRow => claimed(row, request, now), { skipLocked: !blindly }),
+    tx.update(x.tables.runs, query, (row): RunRow => ({ ...row, ...claimColumns(row, request, now) }), {
+      skipLocked: !blindly,
+    }),
   )
   return leased.toSorted(order)
 }

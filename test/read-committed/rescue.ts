@@ -9,6 +9,7 @@ import {
   isOverdue,
   nextRescue,
   rescuedTogether,
+  rescueOrder,
   rescueRun,
   type RescuedRuns,
 } from '../../src/core/rules/claims/rescue.ts'
@@ -61,21 +62,21 @@ async function rescueRuns(x: Execution, request: RescueRequest): Promise<Taken> 
     lock: (tx, ids) => tx.lock(x.tables.runs, stillThere(x, ids, chosen, now), { skipLocked }),
     async decide(unitOfWork) {
       const rows = unitOfWork.isDry ? [...chosen.keys()].map((id) => unitOfWork.row(id)) : unitOfWork.rewrites.all()
-      const taken = rows.filter((row) => row !== undefined && chosen.has(row.id)) as RunRow[]
+      const isChosen = (row: RunRow | undefined): row is RunRow => row !== undefined && chosen.has(row.id)
+      const taken = rows.filter(isChosen).toSorted(rescueOrder)
       const rescued = taken.map(({ id }) => rescueRun(unitOfWork, unitOfWork.run(id), request))
       return { rescued: { ...rescuedTogether(rescued), more }, passedOver: taken.length < chosen.size }
     },
   })
 }
 
-/** What seems to have lost its holder, then what seems to be over time, each by id. */
+/** What seems to have lost its holder, and what seems to be over time. */
 function pick(x: Execution, tx: Transaction): { readonly picked: readonly RunRow[]; readonly now: number } {
   const { runs } = x.tables
   const now = x.now()
   const isOrphan = (row: RunRow, snapshot: Snapshot): boolean => isOrphaned(row, livingIn(x, snapshot), now)
-  const orphans = tx.select(runs, { where: isOrphan, order: byId })
-  const over = tx.select(runs, { where: (row) => isOverdue(row, now), order: byId })
-  return { picked: [...orphans, ...over], now }
+  const isLost = (row: RunRow, snapshot: Snapshot): boolean => isOrphan(row, snapshot) || isOverdue(row, now)
+  return { picked: tx.select(runs, { where: isLost, order: rescueOrder }), now }
 }
 
 /** Those of the chosen that are as they were when they were picked, and the runs that may be reached. */

@@ -17,8 +17,7 @@ import { scopes } from './process.ts'
 
 /** Leaves at once: what is under way is told to stop, and nobody records what comes of it. */
 function leaveAtOnce(this: Drain, { leave, stop }: ExitPlan): void {
-  const { deps } = this as unknown as { readonly deps: { abortBody(reason: unknown): void } }
-  if (stop !== null) deps.abortBody(stop())
+  if (stop !== null) this.abortBody(stop())
   leave()
 }
 

@@ -53,7 +53,7 @@ export function utf8Length(text: string): number {
 const shortText = 1024
 
 /** At least the bytes of UTF-8 that a text takes: exactly those of a long text, three for each unit of a short one. */
-export function utf8Weight(text: string | null): number {
-  if (text === null) return 0
+export function utf8Weight(text: string | null | undefined): number {
+  if (text === null || text === undefined) return 0
   return text.length <= shortText ? text.length * 3 : utf8Length(text)
 }

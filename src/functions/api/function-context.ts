@@ -35,23 +35,24 @@ import { encodeNote } from './notes.ts'
 import { never, rejecting } from './call-promise.ts'
 import { awaitBegun, beginWait, registerWait, type NewWait } from '../waits/register-wait.ts'
 import { checkName, type Scope } from './call-identity.ts'
-import type { FrameApi } from '../frame/frame-api.ts'
+import type { FrameParts } from '../frame/frame-parts.ts'
+import { decodeAt, encodeNext } from '../replay/journal-text.ts'
 import { until, untilMs } from './until.ts'
 import { TokenWait, Wait, type Raceable, type RaceResult, type WaitDeps } from '../waits/wait.ts'
 import type { RunOutcome, SleepResult, WaitCase } from '../waits/wait-case.ts'
 import { childCase, runCase, signalCase, startCase, timeCase } from '../waits/wait-case.ts'
 
-export function createContext(frame: FrameApi, scope: Scope, run: Run): Context {
+export function createContext(frame: FrameParts, scope: Scope, run: Run): Context {
   const ctx = new FunctionContext<unknown>(frame, scope, { id: run.id, type: run.type, version: run.version })
-  return leaveBodyDuring(ctx, contextMethods, frame.host.ports)
+  return leaveBodyDuring(ctx, contextMethods, frame.state.host.ports)
 }
 
 class FunctionContext<Input> implements Context<Input> {
   readonly run: Context['run']
-  private readonly frame: FrameApi
+  private readonly frame: FrameParts
   private readonly scope: Scope
 
-  constructor(frame: FrameApi, scope: Scope, run: Context['run']) {
+  constructor(frame: FrameParts, scope: Scope, run: Context['run']) {
     this.frame = frame
     this.scope = scope
     this.run = run
@@ -66,15 +67,15 @@ class FunctionContext<Input> implements Context<Input> {
   }
 
   get services(): Services {
-    return this.frame.host.services as Services
+    return this.frame.state.host.services as Services
   }
 
   get abortSignal(): AbortSignal {
-    return this.frame.abortSignal
+    return this.frame.drain.abortSignal
   }
 
   isCancelled(): boolean {
-    return this.frame.isCancelled
+    return this.frame.state.isCancelled
   }
 
   step<Result>(
@@ -99,7 +100,7 @@ class FunctionContext<Input> implements Context<Input> {
     return this.promised('transaction', null, () => {
       checkName(name, 'A transaction')
       if (typeof perform !== 'function') throw notAFunction(`Transaction "${name}"`)
-      if (this.frame.host.transact === null) throw noTransactions(name)
+      if (this.frame.state.host.transact === null) throw noTransactions(name)
       const inTransaction: Perform = (step, tx) => perform(tx as never, step)
       return this.enter(name, inTransaction, options as TransactionStepOptions | undefined, true) as Promise<Result>
     })
@@ -111,17 +112,17 @@ class FunctionContext<Input> implements Context<Input> {
     options: TransactionStepOptions | undefined,
     isTransaction: boolean,
   ): Promise<unknown> {
-    const { frame } = this
+    const { state, steps } = this.frame
     const method = isTransaction ? 'transaction' : 'step'
     this.outsideStep(method)
-    if (!frame.admits()) return never()
-    const { policy } = frame
+    if (!state.admits()) return never()
+    const { policy, places } = state.body
     const spec = options === undefined ? { policy, isTransaction } : stepSpec(name, options, policy, isTransaction)
     const { scope } = this
     const call = new StepCall(scope.next('step', name), name, perform, spec)
-    frame.places.note<Context>('step', call.name, scope.nth, this, method)
-    if (frame.sites !== null) call.place = frame.sites.find<Context>(this, method)
-    frame.enterStep(call)
+    places.note<Context>('step', call.name, scope.nth, this, method)
+    if (state.sites !== null) call.place = state.sites.find<Context>(this, method)
+    steps.enter(call)
     return call.promise
   }
 
@@ -136,7 +137,7 @@ class FunctionContext<Input> implements Context<Input> {
     checkName(name, 'A branch')
     if (typeof body !== 'function') throw notAFunction(`Branch "${name}"`)
     this.outsideStep('branch')
-    const { ports } = this.frame.host
+    const { ports } = this.frame.state.host
     const ctx = new FunctionContext<Input>(this.frame, this.scope.child(name), this.run)
     return callBody(ports, this.run.type, () => body(leaveBodyDuring(ctx, contextMethods, ports)))
   }
@@ -202,22 +203,21 @@ class FunctionContext<Input> implements Context<Input> {
   }
 
   token<Payload>(options: ReceiveOptions<Payload> = {}): TokenWait<Payload> {
-    const { frame } = this
     const schema = checkSchema(options, 'token')
     const deps = this.waitDeps('token', 'token')
-    const issued = issueToken(frame, this.scope.next('value', 'token'), (entry) => this.read(entry))
+    const issued = issueToken(this.frame.state, this.scope.next('value', 'token'), (entry) => this.read(entry))
     const cases = [signalCase(tokenSignal(issued.seq), schema)]
     return new TokenWait(tokenText(issued), cases, deps)
   }
 
   expose(name: string, value: unknown): void {
-    const { frame } = this
+    const { state } = this.frame
     checkName(name, 'The exposed value')
     const call = this.note('expose')
     if (call === null) return
-    const data = encodeNote(this.frame, value, (error) => error, 'exposed', name)
-    frame.writer.append({ kind: 'exposed', name, meta: { call }, data })
-    frame.scheduleTurn()
+    const data = encodeNote(state, value, (error) => error, 'exposed', name)
+    state.writer.append({ kind: 'exposed', name, meta: { call }, data })
+    state.scheduleTurn()
   }
 
   until<Result>(
@@ -227,49 +227,49 @@ class FunctionContext<Input> implements Context<Input> {
   ): Promise<Exclude<Awaited<Result>, Falsy>> {
     return this.promised('until', name, () => {
       this.outsideStep('until')
-      return until(this, name, check, untilMs(name, options, this.frame.host))
+      return until(this, name, check, untilMs(name, options, this.frame.state.host))
     })
   }
 
   now(): Date {
-    return new Date(this.record('now', () => this.frame.host.now()))
+    return new Date(this.record('now', () => this.frame.state.host.now()))
   }
 
   random(): number {
-    return this.record('random', () => randomFraction(this.frame.host.ports.random))
+    return this.record('random', () => randomFraction(this.frame.state.host.ports.random))
   }
 
   uuid(): string {
-    return this.record('uuid', () => randomUuid(this.frame.host.ports.random))
+    return this.record('uuid', () => randomUuid(this.frame.state.host.ports.random))
   }
 
   log(message: string, data?: unknown): void {
-    const { frame } = this
+    const { state } = this.frame
     if (typeof message !== 'string') throw new HoldfastError('INVALID_OPTION', 'ctx.log needs a text as its message.')
     const name = this.note('log')
     if (name === null) return
     const line = data === undefined ? { message } : { message, data }
     const cut = (error: HoldfastError): unknown => ({ message: message.slice(0, 1_000), error })
-    const written = encodeNote(this.frame, line, cut, 'logged', name)
-    frame.writer.append({ kind: 'logged', name, meta: null, data: written })
-    frame.host.ports.logger.info(message, {
+    const written = encodeNote(state, line, cut, 'logged', name)
+    state.writer.append({ kind: 'logged', name, meta: null, data: written })
+    state.host.ports.logger.info(message, {
       run: this.run.id,
       type: this.run.type,
       ...(data === undefined ? {} : { data }),
     })
-    frame.scheduleTurn()
+    state.scheduleTurn()
   }
 
   progress(fraction: number, text?: string): void {
-    const { frame } = this
+    const { state } = this.frame
     if (!(fraction >= 0 && fraction <= 1)) {
       throw new HoldfastError('INVALID_OPTION', `ctx.progress needs a fraction from 0 to 1. Got ${String(fraction)}.`)
     }
     const name = this.note('progress')
     if (name === null) return
-    const data = text === undefined ? null : encodeNote(this.frame, text, (error) => error.message, 'progressed', name)
-    frame.writer.append({ kind: 'progressed', name, meta: { fraction }, data })
-    frame.scheduleTurn()
+    const data = text === undefined ? null : encodeNote(state, text, (error) => error.message, 'progressed', name)
+    state.writer.append({ kind: 'progressed', name, meta: { fraction }, data })
+    state.scheduleTurn()
   }
 
   withResource<Resource, Result>(
@@ -279,16 +279,16 @@ class FunctionContext<Input> implements Context<Input> {
   ): Promise<Result> {
     return this.promised('withResource', null, () => {
       this.outsideStep('withResource')
-      const { ports } = this.frame.host
+      const { ports } = this.frame.state.host
       const body = (resource: Resource): Promise<Result> => callBody(ports, this.run.type, () => use(resource))
-      return this.frame.admits() ? this.frame.resources.use(acquire, release, body) : never()
+      return this.frame.state.admits() ? this.frame.resources.use(acquire, release, body) : never()
     })
   }
 
   patched(id: string): boolean {
     checkName(id, 'A change')
     this.outsideStep('patched')
-    return this.frame.patched(id)
+    return this.frame.patches.has(id)
   }
 
   continueAsNew(...[input]: InputOf<Input>): Promise<never> {
@@ -305,7 +305,7 @@ class FunctionContext<Input> implements Context<Input> {
     const method = target === null ? 'continueAsNew' : 'continueAs'
     return this.promised(method, null, () => {
       this.outsideStep(method)
-      return this.frame.admits() ? this.frame.continueAs(target, input) : never()
+      return this.frame.state.admits() ? this.frame.exit.continueAs(target, input) : never()
     })
   }
 
@@ -313,11 +313,12 @@ class FunctionContext<Input> implements Context<Input> {
    * The promise of a call of the body: it rejects and never throws, and a rejection that the body does not await is reported.
    */
   private promised<Value>(method: keyof Context, name: unknown, make: () => Promise<Value>): Promise<Value> {
-    const { frame } = this
+    const { state, settler } = this.frame
+    const { places } = state.body
     const what = typeof name === 'string' ? `ctx.${method} "${name}"` : `ctx.${method}`
-    frame.places.note<Context>('other', what, 1, this, method)
+    places.note<Context>('other', what, 1, this, method)
     return rejecting(make, (promise, error) => {
-      frame.unheard({ promise, what, place: frame.places.placeOf({ kind: 'other', name: what }), error })
+      settler.unheard({ promise, what, place: places.placeOf({ kind: 'other', name: what }), error })
     })
   }
 
@@ -327,25 +328,23 @@ class FunctionContext<Input> implements Context<Input> {
 
   private waitDeps(name: string, method: keyof Context): WaitDeps {
     this.outsideStep(method)
-    const { frame, scope } = this
-    const place = frame.sites?.find<Context>(this, method) ?? null
+    const { scope } = this
+    const { state, waits } = this.frame
+    const place = state.sites?.find<Context>(this, method) ?? null
     // The identity is taken when the wait is made: when it begins may depend on promises of the body's own.
     const identity = scope.next('wait', name)
-    frame.places.note<Context>('wait', identity, scope.nth, this, method)
+    state.body.places.note<Context>('wait', identity, scope.nth, this, method)
     const made = (cases: readonly WaitCase[]): NewWait => ({ name: identity, cases, place })
     return {
       // A step that returns a wait has it awaited when it is not being called any more.
       refusal: () => this.refusal(method),
-      // Code that goes on beside a body that has ended begins nothing.
-      made: (wait) => {
-        if (!frame.hasBodyEnded) frame.made(wait)
-      },
-      offered: () => frame.offered({ kind: 'wait', name: identity, place }),
-      taken: () => frame.taken(identity),
-      begin: (cases) => beginWait(frame, made(cases)),
+      made: (wait) => waits.add(wait),
+      offered: () => waits.offered({ kind: 'wait', name: identity, place }),
+      taken: () => waits.taken(identity),
+      begin: (cases) => beginWait(waits, made(cases)),
       await: (cases, begun) => {
-        if (!frame.admits() || frame.hasBodyEnded) return never()
-        return begun === null ? registerWait(frame, made(cases)) : awaitBegun(frame, begun)
+        if (!state.admits() || state.hasBodyEnded) return never()
+        return begun === null ? registerWait(waits, made(cases)) : awaitBegun(waits, begun)
       },
     }
   }
@@ -357,30 +356,31 @@ class FunctionContext<Input> implements Context<Input> {
   }
 
   private refusal(method: string): Error | null {
-    const { inside } = this.frame
-    return inside === null ? null : insideStep(`ctx.${method}`, inside)
+    const { caller } = this.frame
+    return caller === null ? null : insideStep(`ctx.${method}`, caller)
   }
 
   private read(entry: Extract<Entry, { kind: 'recorded' | 'issued' }>): unknown {
+    const { state } = this.frame
     try {
-      return this.frame.decode(entry.data, entry)
+      return decodeAt(state, entry.data, entry)
     } catch (error) {
-      this.frame.unreadable(error, entry)
+      state.frame.unreadable(error, entry)
       throw error
     }
   }
 
   private record<Value>(name: string, make: () => Value): Value {
-    const { frame } = this
+    const { state } = this.frame
     this.outsideStep(name)
     const identity = this.scope.next('value', name)
-    const recorded = frame.history.value(identity)
+    const recorded = state.history.value(identity)
     if (recorded !== undefined) return this.read(recorded) as Value
     const value = make()
-    if (frame.admits() && frame.isWriting) {
-      const data = frame.encode(value, 'recorded', identity)
-      frame.writer.append({ kind: 'recorded', name: identity, meta: null, data })
-      frame.scheduleTurn()
+    if (state.admits() && state.isWriting) {
+      const data = encodeNext(state, value, 'recorded', identity)
+      state.writer.append({ kind: 'recorded', name: identity, meta: null, data })
+      state.scheduleTurn()
     }
     return value
   }
@@ -389,8 +389,9 @@ class FunctionContext<Input> implements Context<Input> {
   private note(name: 'expose' | 'log' | 'progress'): string | null {
     this.outsideStep(name)
     const identity = this.scope.next('note', name)
-    const { history, isWriting } = this.frame
-    return history.hasNote(identity) || !this.frame.admits() || !isWriting ? null : identity
+    const { state } = this.frame
+    const { history, isWriting } = state
+    return history.hasNote(identity) || !state.admits() || !isWriting ? null : identity
   }
 }
 

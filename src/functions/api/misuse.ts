@@ -1,6 +1,7 @@
 // The errors and warnings about a body that misuses its context.
 
 import { runLine, runName } from '../../core/rows/engine-notes.ts'
+import { formatMs } from '../../core/definition/duration.ts'
 import type { Host, Isolation } from '../../core/definition/definition.ts'
 import type { FoundCall } from '../../core/model/entry.ts'
 import { HoldfastError, messageOf } from '../../core/errors/error.ts'
@@ -58,13 +59,15 @@ export function warnOfStrayCode({ ports }: Host, run: Run): void {
 }
 
 /** A body whose code has changed cannot be told from one that awaits a promise of its own. */
-export function warnOfSilence({ ports }: Host, run: Run, { seq, kind, name }: RecordedEntry): void {
+export function warnOfSilence({ ports }: Host, run: Run, unrequested: RecordedEntry, silentMs: number): void {
+  const { seq, kind, name } = unrequested
   ports.logger.warn(
     runLine(
       run,
-      `is being replayed, and its body has not asked for entry ${seq} (${kind} "${name}") for a second. It awaits ` +
+      `is being replayed, and its body has not asked for entry ${seq} (${kind} "${name}") for ${formatMs(silentMs)}. It awaits ` +
         'something of its own: do that inside a step, so that a replay need not wait for it. Or its code has changed: then ' +
-        'the run is paused.',
+        'deploy the version that the run began with. The run is paused as drift if its body ends without that entry, or ' +
+        'makes a call that it cannot have made before it.',
     ),
     { run: run.id, type: run.type },
   )

@@ -2,22 +2,23 @@
 
 import { runLine } from '../../core/rows/engine-notes.ts'
 import { HoldfastError, messageOf } from '../../core/errors/error.ts'
-import type { FrameApi } from '../frame/frame-api.ts'
+import type { FrameState } from '../frame/frame-state.ts'
+import { encodeNext } from '../replay/journal-text.ts'
 
 /** A note that cannot be stored is no reason to fail: it says why instead. */
 export function encodeNote(
-  frame: FrameApi,
+  state: FrameState,
   value: unknown,
   instead: (error: HoldfastError) => unknown,
   kind: 'exposed' | 'logged' | 'progressed',
   name: string,
 ): string {
   try {
-    return frame.encode(value, kind, name)
+    return encodeNext(state, value, kind, name)
   } catch (error) {
-    const { id, type } = frame.run
+    const { id, type } = state.run
     const reason = `The note "${name}" cannot be stored: ${messageOf(error)}`
-    frame.host.ports.logger.warn(`${reason} ${runLine(frame.run, 'goes on without it.')}`, { run: id, type })
-    return frame.encode(instead(new HoldfastError('NOT_STORABLE', reason)), kind, name)
+    state.host.ports.logger.warn(`${reason} ${runLine(state.run, 'goes on without it.')}`, { run: id, type })
+    return encodeNext(state, instead(new HoldfastError('NOT_STORABLE', reason)), kind, name)
   }
 }

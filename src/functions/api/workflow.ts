@@ -13,7 +13,7 @@ import { CallPlaces } from '../replay/call-site.ts'
 import { leastMaxCrashes } from '../../core/rules/claims/suspect.ts'
 import type { OnCrashes } from '../../core/rules/claims/takeover.ts'
 import type { Context } from './context.ts'
-import type { FunctionBody } from '../frame/body-execution.ts'
+import type { FunctionBody } from '../frame/function-body.ts'
 import { FunctionFrame } from '../frame/frame.ts'
 import { checkUnique, type UniqueOptions } from './unique.ts'
 

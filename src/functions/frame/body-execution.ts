@@ -4,119 +4,83 @@
 import { damagedRow } from '../../core/payload/codec.ts'
 import { shownEntry } from '../../core/rows/engine-notes.ts'
 import { callBody } from '../../core/runtime/ports.ts'
-import type { RetryPolicy } from '../../core/definition/retry.ts'
-import type { Definition } from '../../core/definition/definition.ts'
-import type { Run } from '../../core/model/run.ts'
-import type { CallPlaces } from '../replay/call-site.ts'
-import type { FrameExit } from './frame-exit.ts'
 import type { Context } from '../api/context.ts'
 import { createContext } from '../api/function-context.ts'
 import { Scope } from '../api/call-identity.ts'
-import type { Settler } from '../replay/settler.ts'
-import type { FrameApi } from './frame-api.ts'
+import type { History } from '../replay/history.ts'
+import { decodeAt } from '../replay/journal-text.ts'
+import type { FrameParts } from './frame-parts.ts'
+import type { FrameState } from './frame-state.ts'
 
-export interface FunctionBody {
-  readonly policy: RetryPolicy
-  /** How many steps of a run may be under way at once. */
-  readonly parallel: number
-  readonly body: (ctx: Context, input: never) => unknown
-  readonly definition: Definition
-  /** Where its calls stand in the code. */
-  readonly places: CallPlaces
+/** Calls the body with the input of the run, if it goes on. */
+export function beginBody(parts: FrameParts): void {
+  const { state, settler } = parts
+  if (!state.isLive || isDamaged(state)) return
+  settler.payloads.fetch(state.history.input.data, (text) => call(parts, text))
 }
 
-interface BodyExecutionDeps extends FrameApi {
-  readonly run: Run
-  readonly settler: Settler
-  readonly frameExit: FrameExit
-  /** The body went on although the run is parked, or about to be. */
-  spoil(): void
+/** Calls the body of a run whose journal says that it fails, as far as that is needed. */
+export function beginFailingBody(parts: FrameParts, failing: NonNullable<History['failing']>): void {
+  const { state, settler, exit } = parts
+  if (isDamaged(state)) return
+  settler.payloads.read(failing.data, failing, (failure) => {
+    exit.goOnFailing(failure, failing.meta?.cause ?? null)
+    beginBody(parts)
+  })
 }
 
-export class BodyExecution {
-  /** The body has come to its end, or cannot go on. */
-  hasEnded = false
-  /** The body was called. */
-  hasBegun = false
-  private readonly deps: BodyExecutionDeps
-  private readonly body: FunctionBody['body']
+/** A journal that the engine did not write so is not replayed: the run is paused as it is. */
+function isDamaged(state: FrameState): boolean {
+  const { damaged } = state.history
+  if (damaged === null) return false
+  const { seq, name } = damaged.entry
+  const place = state.host.payloads.place(state.runId, seq, 'damaged', name)
+  state.frame.unreadable(damagedRow(place, shownEntry(damaged.entry), damaged.why), damaged.entry)
+  return true
+}
 
-  constructor(deps: BodyExecutionDeps, body: FunctionBody['body']) {
-    this.deps = deps
-    this.body = body
+function call(parts: FrameParts, text: string): void {
+  const { state } = parts
+  const { history, host, run } = state
+  state.scheduleTurn()
+  let input: unknown
+  try {
+    input = decodeAt(state, text, history.input)
+  } catch (error) {
+    return state.frame.unreadable(error, history.input)
   }
+  state.beginBody()
+  try {
+    const ctx = createContext(parts, new Scope(), run)
+    const { body } = state.body
+    const result = host.ports.bodies === undefined ? body(ctx, input as never) : watched(state, ctx, input)
+    Promise.resolve(result).then(
+      (value) => returned(parts, value),
+      (error: unknown) => threw(parts, error),
+    )
+  } catch (error) {
+    threw(parts, error)
+  }
+}
 
-  /** Calls the body with the input of the run, if it goes on. */
-  begin(): void {
-    const { deps } = this
-    if (!deps.isLive || this.isDamaged()) return
-    deps.settler.payloads.fetch(deps.history.input.data, (text) => this.call(text))
-  }
+/** Apart from `call`, which would make a closure and its scope with each run, and only tests need them. */
+function watched({ body: { body }, host, run }: FrameState, ctx: Context, input: unknown): unknown {
+  return callBody(host.ports, run.type, () => body(ctx, input as never))
+}
 
-  /** Calls the body of a run whose journal says that it fails, as far as that is needed. */
-  beginFailing(failing: NonNullable<BodyExecutionDeps['history']['failing']>): void {
-    const { deps } = this
-    if (this.isDamaged()) return
-    deps.settler.payloads.read(failing.data, failing, (failure) => {
-      deps.frameExit.goOnFailing(failure, failing.meta?.cause ?? null)
-      this.begin()
-    })
-  }
+function returned({ state, exit }: FrameParts, value: unknown): void {
+  state.endBody()
+  if (state.isWriting) exit.returned(value)
+  else endedElsewhere(state)
+}
 
-  /** A journal that the engine did not write so is not replayed: the run is paused as it is. */
-  private isDamaged(): boolean {
-    const { deps } = this
-    const { damaged } = deps.history
-    if (damaged === null) return false
-    const { seq, name } = damaged.entry
-    const place = deps.host.payloads.place(deps.runId, seq, 'damaged', name)
-    deps.unreadable(damagedRow(place, shownEntry(damaged.entry), damaged.why), damaged.entry)
-    return true
-  }
+function threw({ state, exit }: FrameParts, error: unknown): void {
+  state.endBody()
+  if (state.isWriting) exit.threw(error)
+  else endedElsewhere(state)
+}
 
-  private call(text: string): void {
-    const { deps } = this
-    deps.scheduleTurn()
-    let input: unknown
-    try {
-      input = deps.decode(text, deps.history.input)
-    } catch (error) {
-      return deps.unreadable(error, deps.history.input)
-    }
-    const { body } = this
-    this.hasBegun = true
-    try {
-      const ctx = createContext(deps, new Scope(), deps.run)
-      const result = deps.host.ports.bodies === undefined ? body(ctx, input as never) : this.watched(ctx, input)
-      Promise.resolve(result).then(
-        (value) => this.returned(value),
-        (error: unknown) => this.threw(error),
-      )
-    } catch (error) {
-      this.threw(error)
-    }
-  }
-
-  /** Apart from `call`, which would make a closure and its scope with each run, and only tests need them. */
-  private watched(ctx: Context, input: unknown): unknown {
-    const { body, deps } = this
-    return callBody(deps.host.ports, deps.run.type, () => body(ctx, input as never))
-  }
-
-  private returned(value: unknown): void {
-    this.hasEnded = true
-    if (this.deps.isWriting) this.deps.frameExit.returned(value)
-    else this.endedElsewhere()
-  }
-
-  private threw(error: unknown): void {
-    this.hasEnded = true
-    if (this.deps.isWriting) this.deps.frameExit.threw(error)
-    else this.endedElsewhere()
-  }
-
-  private endedElsewhere(): void {
-    this.deps.spoil()
-    this.deps.scheduleTurn()
-  }
+function endedElsewhere(state: FrameState): void {
+  state.spoil()
+  state.scheduleTurn()
 }

@@ -6,22 +6,20 @@ import { HoldfastError } from '../../core/errors/error.ts'
 import type { Run } from '../../core/model/run.ts'
 import type { Exit } from '../../core/runtime/exit.ts'
 import { shown } from '../../core/text/suggest.ts'
-import type { ExitPlan } from './drain.ts'
+import type { Drain } from './drain.ts'
+import type { FrameState } from './frame-state.ts'
 import type { RecordedEntry } from '../replay/history.ts'
 import type { Settler } from '../replay/settler.ts'
-import type { FrameApi } from './frame-api.ts'
+import { encodeNext } from '../replay/journal-text.ts'
+import type { Waits } from '../waits/waits.ts'
 import { waitTargetsIn } from '../waits/wake.ts'
 
-interface ContinueAsNewDeps extends FrameApi {
-  readonly settler: Settler
-  leaveBy(way: ExitPlan): void
-  bodyEnded(): void
-  whenBegun(next: () => void): void
-}
-
+/** The exit that it is a part of, and that makes it. */
 interface LeavingFrame {
-  readonly deps: ContinueAsNewDeps
-  readonly definition: Definition
+  readonly state: FrameState
+  readonly settler: Settler
+  readonly waits: Waits
+  readonly drain: Drain
   outlast(next: () => void): void
   drifted(unrequested: RecordedEntry): void
   send(exit: Exit): void
@@ -46,41 +44,41 @@ export class ContinueAsNew {
   }
 
   async begin(target: Definition | null, input: unknown): Promise<never> {
-    const { deps, definition } = this.frameExit
-    const next = target ?? definition
+    const { state } = this.frameExit
+    const next = target ?? state.body.definition
     this.isChecking = this.hasBegun = true
     try {
       const value = await next.validate(input)
-      checkSameKey(next, value, deps.run)
+      checkSameKey(next, value, state.run)
       // An input that cannot be stored rejects the call here, while the body can still catch it.
-      if (deps.isWriting) deps.encode(value, 'continued', null)
+      if (state.isWriting) encodeNext(state, value, 'continued', null)
       this.isChecking = false
-      if (deps.isWriting) this.beginAnew(next, value)
+      if (state.isWriting) this.beginAnew(next, value)
     } catch (error) {
       this.isChecking = this.hasBegun = false
-      deps.scheduleTurn()
-      if (deps.isWriting) this.otherwise?.()
+      state.scheduleTurn()
+      if (state.isWriting) this.otherwise?.()
       throw error
     }
-    deps.scheduleTurn()
+    state.scheduleTurn()
     return new Promise(() => undefined)
   }
 
   private beginAnew({ type, version, feed }: Definition, input: unknown): void {
     const { frameExit } = this
-    const { deps } = frameExit
+    const { state, settler, waits, drain } = frameExit
     const leave = (): void => {
-      const data = deps.encode(input, 'continued', null)
-      const unwatches = [...waitTargetsIn(deps.idleCalls.conditions)]
+      const data = encodeNext(state, input, 'continued', null)
+      const unwatches = [...waitTargetsIn(waits.idle.conditions)]
       const attachment = unwatches.length === 0 ? null : { unwatches }
-      deps.writer.append({ kind: 'continued', name: null, meta: { type, version }, data }, attachment)
+      state.writer.append({ kind: 'continued', name: null, meta: { type, version }, data }, attachment)
       frameExit.send({ status: null, due: null, continues: { type, version, feed } })
     }
-    deps.bodyEnded()
-    deps.whenBegun(() =>
+    waits.beginMade()
+    waits.whenBegun(() =>
       frameExit.outlast(() => {
-        const unrequested = deps.settler.leftBehind()
-        if (unrequested === undefined) deps.leaveBy({ leave, stop: null })
+        const unrequested = settler.leftBehind()
+        if (unrequested === undefined) drain.begin({ leave, stop: null })
         else frameExit.drifted(unrequested)
       }),
     )

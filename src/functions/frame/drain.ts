@@ -8,7 +8,7 @@
 //
 //   way out            aborts            waits for attempts under way
 //   the body returned  nothing           as long as it takes: every step that the body has called takes place, as if it had
-//                                        been awaited at the end (frame-calls.ts, `whenStepsEnd`)
+//                                        been awaited at the end (`Settler.whenStepsEnd`)
 //   the body is tried  nothing           as long as it takes, or up to the timeouts of the steps: the next attempt of the
 //     again, or begins                   body finds the recorded outcomes
 //     anew
@@ -22,7 +22,7 @@
 //   pause              nothing           as long as it takes, or up to the timeouts of the steps
 //   shutdown           nothing           up to the worker's shutdown timeout
 //
-// Pause and shutdown are handled in frame.ts, because a pause may be withdrawn, and because the body goes on seeing recorded
+// Pause and shutdown are handled in frame.ts and frame-exit.ts, because a pause may be withdrawn, and because the body goes on seeing recorded
 // outcomes until it asks for more.
 //
 // An attempt that outlives its bound is abandoned: an entry says so, and its step is undone if it has an undo function,
@@ -34,18 +34,13 @@
 //
 // A later way out takes the place of an earlier one: a run that is about to succeed can still be cancelled.
 
+import type { Departure, DepartureListener } from '../../core/definition/definition.ts'
+import { LazyAbortSignal } from '../../core/runtime/lazy-abort-signal.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
-import type { Phase } from './phase.ts'
-import type { FrameApi } from './frame-api.ts'
+import { silentListener } from '../../core/runtime/silent-host.ts'
+import type { Resources } from '../steps/resources.ts'
 import type { StepRunner } from '../steps/step-runner.ts'
-
-interface DrainDeps extends FrameApi {
-  readonly phase: Phase
-  readonly steps: StepRunner
-  /** Aborts the body and the attempts under way. Results of those attempts are still recorded. */
-  abortBody(reason: unknown): void
-  enterPhase(phase: 'draining'): void
-}
+import type { FrameState } from './frame-state.ts'
 
 export interface ExitPlan {
   /** Takes the last step of the way, when nothing is under way any more. */
@@ -57,47 +52,135 @@ export interface ExitPlan {
 }
 
 export class Drain {
-  private readonly deps: DrainDeps
+  private readonly state: FrameState
+  private readonly steps: StepRunner
+  private readonly resources: Resources
   private leave: (() => void) | null = null
   private cancelGrace: Cancel | null = null
+  /** Tells the body to stop, once it has asked for it. */
+  private signal: LazyAbortSignal | null = null
+  /** Silent before the frame has begun, and after it has left. */
+  private listener = silentListener
 
-  constructor(deps: DrainDeps) {
-    this.deps = deps
+  constructor(state: FrameState, steps: StepRunner, resources: Resources) {
+    this.state = state
+    this.steps = steps
+    this.resources = resources
+  }
+
+  /** The departure of the frame goes to this listener. */
+  listen(listener: DepartureListener): void {
+    this.listener = listener
+  }
+
+  /** Aborts when the body should stop. */
+  get abortSignal(): AbortSignal {
+    this.signal ??= new LazyAbortSignal()
+    return this.signal.abortSignal
   }
 
   /** Begins to leave; leaves at once if nothing is under way. */
   begin({ leave, stop, isBounded = stop !== null }: ExitPlan): void {
-    const { deps } = this
-    const { steps } = deps
-    if (stop !== null) deps.abortBody(stop())
+    const { state, steps } = this
+    state.wakeAt(null)
+    if (stop !== null) this.abortBody(stop())
     steps.stopBeginning()
-    if (!steps.isBusy) return this.end(leave)
-    deps.enterPhase('draining')
+    if (!steps.isBusy) return this.finish(leave)
+    state.drain()
     this.leave = leave
-    deps.writer.flush()
+    state.writer.flush()
     if (!isBounded || this.cancelGrace !== null) return
-    this.cancelGrace = deps.host.ports.clock.after(deps.host.abortGraceMs, () => {
+    this.cancelGrace = state.host.ports.clock.after(state.host.abortGraceMs, () => {
       this.cancelGrace = null
-      if (deps.phase === 'draining') steps.abandon()
+      if (state.phase === 'draining') steps.abandon()
     })
   }
 
   /** Leaves, if nothing is under way any more. */
   proceed(): void {
-    const { deps, leave } = this
-    if (deps.steps.isBusy || leave === null) return deps.writer.flush()
-    this.end(leave)
+    const { steps, leave } = this
+    if (steps.isBusy || leave === null) return this.state.writer.flush()
+    this.finish(leave)
   }
 
-  /** The frame is gone: nothing is waited for. */
-  stop(): void {
+  /** Aborts the body and the attempts under way. Results of those attempts are still recorded. */
+  abortBody(reason: unknown): void {
+    this.steps.signalAbort(reason)
+    this.signal ??= new LazyAbortSignal()
+    this.signal.signalAbort(reason)
+  }
+
+  private finish(leave: () => void): void {
+    this.forget()
+    leave()
+  }
+
+  private forget(): void {
     this.leave = null
     this.cancelGrace?.()
     this.cancelGrace = null
   }
 
-  private end(leave: () => void): void {
-    this.stop()
-    leave()
+  /** The body goes no further: the last commit is about to be sent. If it may yet be called back, nothing is aborted. */
+  leaving(isCertain = true): void {
+    const { state } = this
+    state.leave()
+    if (isCertain)
+      this.stop(() => new Error(`The body of run ${state.runId} has ended: nothing waits for this step any more.`))
+  }
+
+  private stop(reason: () => unknown): void {
+    this.state.wakeAt(null)
+    this.forget()
+    this.state.frame.stop(reason)
+    this.steps.abort(reason)
+    if (this.signal !== null) this.signal.signalAbort(reason())
+  }
+
+  /** Gives the run back here, if that was asked for: the lease still stands. */
+  givesBack(): boolean {
+    const { state } = this
+    if (!state.isGivingBack) return false
+    const leave = (): void => {
+      if (state.isLive || state.phase === 'unwinding') this.gone({ kind: 'given-back' })
+    }
+    // Outcomes that the body has not seen yet are shown by the next holder, and until then nothing new counts.
+    if (state.history.isOver) state.writer.barrier(leave)
+    else leave()
+    return true
+  }
+
+  /** The lease is gone, and the run waits. */
+  parked(): void {
+    // A resource lives no longer than a stay in memory, so the body that holds one must be replayed to get a fresh one.
+    this.state.rest(!this.resources.areHeld)
+    this.departAs({ kind: 'parked' })
+  }
+
+  /** The run is not this frame's any more. */
+  gone(departure: Departure): void {
+    this.state.end()
+    this.departAs(departure)
+  }
+
+  /** Nothing more can be written. */
+  lost(reason: unknown): void {
+    const { state } = this
+    if (state.phase === 'gone') return
+    state.end()
+    this.stop(() => reason)
+    void this.resources.releaseAll().then(() => this.depart({ kind: 'lost', reason }))
+  }
+
+  private departAs(departure: Departure): void {
+    if (this.resources.areHeld) void this.resources.releaseAll().then(() => this.depart(departure))
+    else this.depart(departure)
+  }
+
+  private depart(departure: Departure): void {
+    const { listener } = this
+    this.listener = silentListener
+    // Not at once: the frame is still in the middle of its own work.
+    void Promise.resolve(departure).then((how) => listener.departed(how))
   }
 }

@@ -10,12 +10,10 @@ import type { Outcome, RecordedEntry } from './history.ts'
 export const silenceMs = 1_000
 /** How long before drift is declared, if the body makes a call that it cannot have made then. */
 export const driftGraceMs = 5_000
-/**
- * How long if it does not. Most likely it awaits a promise of its own, which no journal knows of, and makes the remaining
- * calls then. But a call that was made beside others and has been removed looks the same, and such a run must not keep its
- * slot for ever.
- */
-export const ownWorkMs = 5 * 60_000
+/** How long before a pause takes effect in the middle of the replay: longer than a dry replay, which asks for one, waits. */
+export const pauseGraceMs = 30_000
+/** How often the warning is repeated if it does not: the call may still come, so nothing is declared. */
+export const repeatMs = 60 * 60_000
 
 /**
  * Whether one of these calls of a body cannot have been made before that outcome was recorded: then its code is another

@@ -49,6 +49,11 @@ export class History {
     return this.recorded?.outcomes[this.at]
   }
 
+  /** The body has seen every outcome that it must see: from here on new calls are begun and written. */
+  get isOver(): boolean {
+    return this.next() === undefined
+  }
+
   /** The loose outcomes that the body has not seen. */
   get optional(): readonly Outcome[] {
     return this.recorded?.optional ?? nothing

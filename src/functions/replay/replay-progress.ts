@@ -1,69 +1,61 @@
 // The entries that the body has not seen yet. Until it has seen all of them, nothing new is begun or written. If it does not
 // ask for a recorded call, and nothing else can move it on, then either it awaits a promise of its own or its code has
 // changed. After a second a warning says so. A body that makes a call which it cannot have made then has changed, and is
-// given up soon; one that does not is waited for much longer, and for ever if it makes no call.
+// given up soon; one that does not may still ask, so it is waited for, and the warning is repeated.
 
-import type { Claim, Host } from '../../core/definition/definition.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
-import type { Run } from '../../core/model/run.ts'
-import { driftGraceMs, hasChanged, ownWorkMs, silenceMs } from './drift.ts'
-import type { History, Outcome } from './history.ts'
+import { driftGraceMs, hasChanged, pauseGraceMs, repeatMs, silenceMs } from './drift.ts'
+import type { Outcome } from './history.ts'
 import { warnOfSilence } from '../api/misuse.ts'
-import type { Resources } from '../steps/resources.ts'
+import type { FrameState } from '../frame/frame-state.ts'
 import type { Settler } from './settler.ts'
 
-interface ReplayDeps {
-  readonly host: Host
-  readonly history: History
-  readonly settler: Settler
-  readonly resources: Resources
-  /** The answer of the claim. */
-  readonly claim: Claim | null
-  readonly isLive: boolean
-  readonly run: Run
-  /** The journal has this, and the body does not ask for it. */
-  stuckAt(unrequested: Outcome): void
-}
-
 export class ReplayProgress {
-  private readonly deps: ReplayDeps
+  private readonly state: FrameState
+  private readonly settler: Settler
   private cancel: Cancel | null = null
 
-  constructor(deps: ReplayDeps) {
-    this.deps = deps
-  }
-
-  get isOver(): boolean {
-    return this.deps.history.next() === undefined
+  constructor(state: FrameState, settler: Settler) {
+    this.state = state
+    this.settler = settler
   }
 
   /** Nothing keeps the body from going on but itself. */
   private get isSilent(): boolean {
-    const { resources, isLive } = this.deps
-    return isLive && !this.isOver && !resources.isBusy
+    const { isLive, history } = this.state
+    return isLive && !history.isOver && !this.settler.resources.isBusy
   }
 
-  /** Nothing could be settled: waits for the body, if it is its turn, and gives it up in the end. */
+  /** Nothing could be settled: waits for the body, if it is its turn, and gives it up if its code has changed. */
   wait(): void {
     if (!this.isSilent || this.cancel !== null) return
-    const { deps } = this
-    const reportStuck = (unrequested: Outcome): void => deps.stuckAt(unrequested)
+    const { state, settler } = this
     this.after(silenceMs, (first) => {
-      warnOfSilence(deps.host, deps.run, first)
-      // Only a promise of its own can move it on, and that may never settle.
-      if (deps.settler.size === 0) return
+      warnOfSilence(state.host, state.run, first, silenceMs)
       this.after(driftGraceMs - silenceMs, (unrequested) => {
-        if (hasChanged(deps.claim?.entries ?? [], unrequested, deps.settler.all())) reportStuck(unrequested)
-        else this.after(ownWorkMs - driftGraceMs, reportStuck)
+        if (hasChanged(state.claim?.entries ?? [], unrequested, settler.all())) state.frame.stuckAt(unrequested)
+        else
+          this.after(
+            pauseGraceMs - driftGraceMs,
+            () => state.frame.pausesReplay() || this.warnAgain(pauseGraceMs, repeatMs),
+          )
       })
+    })
+  }
+
+  /** It has been silent for so long, and makes no call that it cannot have made: only a promise of its own can move it on. */
+  private warnAgain(silentMs: number, atMs: number): void {
+    this.after(atMs - silentMs, (unrequested) => {
+      warnOfSilence(this.state.host, this.state.run, unrequested, atMs)
+      this.warnAgain(atMs, atMs + repeatMs)
     })
   }
 
   /** The body has been silent for so long. */
   private after(ms: number, next: (unrequested: Outcome) => void): void {
-    this.cancel = this.deps.host.ports.clock.after(ms, () => {
+    this.cancel = this.state.host.ports.clock.after(ms, () => {
       this.cancel = null
-      const unrequested = this.isSilent ? this.deps.settler.unrequested() : undefined
+      const unrequested = this.isSilent ? this.settler.unrequested() : undefined
       if (unrequested !== undefined) next(unrequested)
     })
   }

@@ -9,20 +9,12 @@
 // large part of the memory of a run.
 
 import type { Call, CallOutcome, StepCall, WaitCall, WokenOutcome } from '../frame/body-call.ts'
-import { callKind, type CallKind, type History, type Outcome, type RecordedEntry } from './history.ts'
-import { PayloadReader, type PayloadReaderDeps } from './payload-reader.ts'
-
-export interface SettlerDeps extends PayloadReaderDeps {
-  readonly history: History
-  /** A call was settled. */
-  scheduleTurn(): void
-  /** Knows which errors the body got, and the entries of those errors. */
-  readonly steps: { remember(error: unknown, seq: number): void }
-  /** That call has failed, and the body has not asked for its result so far. */
-  failedUnheard(call: Call, error: unknown): void
-  /** That call has succeeded, and the body has not asked for its result so far. */
-  succeededUnheard(call: Call): void
-}
+import { isEndName } from '../api/call-identity.ts'
+import type { UnhandledFailure } from '../api/call-promise.ts'
+import type { FrameState } from '../frame/frame-state.ts'
+import type { Resources } from '../steps/resources.ts'
+import { callKind, type CallKind, type Outcome, type RecordedEntry } from './history.ts'
+import { PayloadReader } from './payload-reader.ts'
 
 /** Stands for an empty list until its first member. */
 const none: never[] = []
@@ -32,8 +24,11 @@ export class Settler {
   size = 0
   /** How many of them are steps. */
   openSteps = 0
+  /** A call of the body was recorded in this stay. */
+  hasProgressed = false
   readonly payloads: PayloadReader
-  private readonly deps: SettlerDeps
+  readonly resources: Resources
+  private readonly state: FrameState
   private first: Call | null = null
   private last: Call | null = null
   /** The calls by kind and name, for as long as the journal has outcomes for them. */
@@ -42,11 +37,20 @@ export class Settler {
   private readyCalls: Call[] = none
   /** The payload of a message is being checked against the schema of its wait. */
   private isChecking = false
+  /** Errors that the body got from failed calls, and their entries: thrown on, they would come back on every replay. */
+  private failures: Map<unknown, number> | null = null
+  /** Called when the steps have ended that a body which has returned did not await. */
+  private afterSteps: (() => void) | null = null
+  /** Calls that failed before the body asked for their outcome. */
+  private failedUnheard: UnhandledFailure[] | null = null
+  /** Steps that succeeded before the body asked for their results. Kept only in a test that watches bodies: it would grow. */
+  private succeededUnheard: StepCall[] | null = null
 
-  constructor(deps: SettlerDeps) {
-    this.deps = deps
-    this.payloads = new PayloadReader(deps)
-    const { history } = deps
+  constructor(state: FrameState, resources: Resources) {
+    this.state = state
+    this.resources = resources
+    this.payloads = new PayloadReader(state)
+    const { history } = state
     this.byName = history.next() === undefined && history.optional.length === 0 ? null : new Map()
   }
 
@@ -57,7 +61,7 @@ export class Settler {
 
   /** Nothing is there to settle now. */
   get isIdle(): boolean {
-    return this.readyCalls.length === 0 && !this.isFetching && this.deps.history.next() === undefined
+    return this.readyCalls.length === 0 && !this.isFetching && this.state.history.isOver
   }
 
   *all(): Iterable<Call> {
@@ -72,6 +76,7 @@ export class Settler {
     return steps
   }
 
+  /** Takes a call of the body: it settles when the journal has its outcome. */
   enter(call: Call): void {
     call.previous = this.last
     if (this.last === null) this.first = call
@@ -80,10 +85,19 @@ export class Settler {
     this.size += 1
     if (call.kind === 'step') this.openSteps += 1
     this.byName?.set(keyOf(call.kind, call.name), call)
+    this.state.sites?.entered(call)
+    this.state.scheduleTurn()
   }
 
-  /** Takes the outcome of a call, whose entry has just been appended. */
+  /** Gives the body the outcome of a call, whose entry has just been appended, as soon as its turn comes. */
   markReady(call: Call, outcome: CallOutcome): void {
+    this.enqueue(call, outcome)
+    if (!this.state.hasTurn && !this.settleNext()) this.state.scheduleTurn()
+  }
+
+  /** The same in the middle of a turn, which settles by itself. */
+  enqueue(call: Call, outcome: CallOutcome): void {
+    if (!outcome.failed) this.hasProgressed = true
     call.outcome = outcome
     if (call.isExpected) {
       call.isExpected = false
@@ -109,6 +123,7 @@ export class Settler {
 
   /** Settles the next call whose turn has come. False if there is none. */
   settleNext(): boolean {
+    if (!this.state.isLive || this.resources.isBusy) return false
     if (this.isFetching) return true
     const call = this.readyCalls[0]
     const recorded = call?.outcome?.seq === null ? undefined : this.nextRecorded()
@@ -122,7 +137,7 @@ export class Settler {
   }
 
   private nextRecorded(): Outcome | undefined {
-    const { history } = this.deps
+    const { history } = this.state
     const next = history.next()
     if (history.optional.length === 0) return next
     const requested = history.optional.find((outcome) => this.callOf(outcome) !== undefined)
@@ -135,12 +150,12 @@ export class Settler {
 
   /** The first recorded outcome that the body has not asked for. */
   unrequested(): Outcome | undefined {
-    return this.deps.history.firstWithout((kind, name) => this.isMade(kind, name))
+    return this.state.history.firstWithout((kind, name) => this.isMade(kind, name))
   }
 
   /** An entry that a body which is over did not ask for: an outcome, or a step that may have been begun. */
   leftBehind(): RecordedEntry | undefined {
-    return this.unrequested() ?? this.deps.history.firstBegunWithout((kind, name) => this.isMade(kind, name))
+    return this.unrequested() ?? this.state.history.firstBegunWithout((kind, name) => this.isMade(kind, name))
   }
 
   private isMade(kind: CallKind, name: string): boolean {
@@ -151,7 +166,7 @@ export class Settler {
     const call = this.callOf(recorded)
     if (call === undefined) return false
     const { kind, entry, amended, seq } = recorded
-    this.deps.history.seen(recorded)
+    this.state.history.seen(recorded)
     if (entry.kind === 'woken') {
       const { meta, data } = entry
       this.readWoken(call as WaitCall, { meta, data, isKept: true }, seq, amended)
@@ -181,7 +196,7 @@ export class Settler {
   }
 
   private conclude(call: WaitCall, meta: WokenOutcome['meta'], value: unknown, seq: number | null): void {
-    const { deps } = this
+    const { state } = this
     const fail = (error: unknown): void => this.settle(call, { failed: true, value: error, seq })
     try {
       const read = call.read(meta, value)
@@ -189,7 +204,7 @@ export class Settler {
       this.isChecking = true
       const over = (settle: (result: unknown) => void) => (result: unknown) => {
         this.isChecking = false
-        if (deps.isLive) settle(result)
+        if (state.isLive) settle(result)
       }
       read.then(
         over((later) => this.settle(call, { failed: false, value: later, seq })),
@@ -202,15 +217,69 @@ export class Settler {
 
   private settle(call: Call, outcome: CallOutcome): void {
     this.remove(call)
-    if (outcome.failed && outcome.seq !== null) this.deps.steps.remember(outcome.value, outcome.seq)
+    if (outcome.failed && outcome.seq !== null) this.remember(outcome.value, outcome.seq)
     call.settle(outcome)
     if (!call.promise.isHeard) this.settledUnheard(call, outcome)
-    this.deps.scheduleTurn()
+    this.state.scheduleTurn()
+  }
+
+  private remember(error: unknown, seq: number): void {
+    this.failures ??= new Map()
+    this.failures.set(error, seq)
+  }
+
+  /** The entry of the call whose error this is; null if no call failed with it. */
+  causeOf(error: unknown): number | null {
+    return this.failures?.get(error) ?? null
   }
 
   private settledUnheard(call: Call, { failed, value }: CallOutcome): void {
-    if (failed) this.deps.failedUnheard(call, value)
-    else this.deps.succeededUnheard(call)
+    const { host, body } = this.state
+    const { promise, kind, name, place } = call
+    if (!failed) {
+      if (kind === 'step' && host.ports.bodies !== undefined) (this.succeededUnheard ??= []).push(call)
+    } else if (!isEndName(name)) {
+      this.unheard({ promise, what: `${kind} "${name}"`, place: place ?? body.places.placeOf(call), error: value })
+    }
+  }
+
+  /** A call has failed before the body asked for its outcome. */
+  unheard(failure: UnhandledFailure): void {
+    this.failedUnheard ??= []
+    this.failedUnheard.push(failure)
+  }
+
+  /** Takes out the calls that failed, and that the body never asked about. */
+  takeSwallowed(): readonly UnhandledFailure[] {
+    const swallowed = this.failedUnheard?.filter(({ promise }) => !promise.isHeard) ?? none
+    this.failedUnheard = null
+    return swallowed
+  }
+
+  /** Calls that the body has not asked about, or of which that is not known: a branch awaits its own, and may be forgotten. */
+  forgotten(): readonly Call[] {
+    if (this.size === 0 && this.succeededUnheard === null) return none
+    // The losers of a Promise.race were awaited, too.
+    const isForgotten = ({ promise, name }: Call): boolean => !promise.isHeard || name.includes('/')
+    const unheard = Array.from(this.all()).filter(isForgotten)
+    for (const call of this.succeededUnheard ?? none) if (!call.promise.isHeard) unheard.push(call)
+    return unheard
+  }
+
+  /** Calls back when each step has ended that the body has called: at once if there is none. */
+  whenStepsEnd(next: () => void): void {
+    if (this.openSteps === 0) return next()
+    this.afterSteps = next
+    this.state.scheduleTurn()
+  }
+
+  /** The steps that a body which has returned did not await have ended, and the frame goes on from there. */
+  stepsEnded(): boolean {
+    const { afterSteps } = this
+    if (afterSteps === null || this.openSteps > 0) return false
+    this.afterSteps = null
+    afterSteps()
+    return true
   }
 
   private remove(call: Call): void {

@@ -7,9 +7,9 @@
 // A release is awaited, because the next holder may need the resource, but not for ever: the run holds a slot meanwhile.
 
 import { runName, type LoggedRun } from '../../core/rows/engine-notes.ts'
-import type { Host } from '../../core/definition/definition.ts'
 import { formatMs } from '../../core/definition/duration.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
+import type { FrameState } from '../frame/frame-state.ts'
 
 /**
  * How long a release may take. Connections, files and locks are let go in milliseconds, or after a timeout of their own of a
@@ -25,15 +25,6 @@ const longAcquireMs = 10_000
 const insideAcquire = 'withResource: acquire'
 const insideRelease = 'withResource: release'
 
-interface ResourcesDeps {
-  readonly host: Host
-  readonly run: LoggedRun
-  readonly isLive: boolean
-  /** The step whose function is being called right now: from there the context is closed. */
-  performing: string | null
-  scheduleTurn(): void
-}
-
 interface Held {
   readonly release: () => unknown
 }
@@ -44,13 +35,13 @@ const none: never[] = []
 export class Resources {
   /** A resource could not be acquired. */
   hasFailed = false
-  private readonly deps: ResourcesDeps
+  private readonly state: FrameState
   private held: Held[] = none
   private queue: (() => Promise<void>)[] = none
   private working = false
 
-  constructor(deps: ResourcesDeps) {
-    this.deps = deps
+  constructor(state: FrameState) {
+    this.state = state
   }
 
   /** A resource is being acquired or released, or is about to be. */
@@ -70,7 +61,7 @@ export class Resources {
     this.working = true
     void next().then(() => {
       this.working = false
-      this.deps.scheduleTurn()
+      this.state.scheduleTurn()
     })
     return true
   }
@@ -84,7 +75,7 @@ export class Resources {
     const held: Held = { release: () => release(resource) }
     if (this.held.length === 0) this.held = [held]
     else this.held.push(held)
-    if (!this.deps.isLive) {
+    if (!this.state.isLive) {
       // The run ended or went elsewhere meanwhile: no other code would release this.
       await this.release(held)
       return new Promise(() => undefined)
@@ -98,19 +89,15 @@ export class Resources {
 
   /** No call of the body settles meanwhile, so one that `acquire` itself awaits never would. */
   private async acquire<Resource>(acquire: () => Resource | Promise<Resource>): Promise<Resource> {
-    const { deps } = this
-    const { clock, logger } = deps.host.ports
-    const cancel = clock.after(longAcquireMs, () => logger.warn(longAcquire(deps.run), { run: deps.run.id }))
-    deps.performing = insideAcquire
+    const { state } = this
+    const { clock, logger } = state.host.ports
+    const cancel = clock.after(longAcquireMs, () => logger.warn(longAcquire(state.run), { run: state.runId }))
     try {
-      const acquired = acquire()
-      deps.performing = null
-      return await acquired
+      return await state.inside(insideAcquire, acquire)
     } catch (error) {
       this.hasFailed = true
       throw error
     } finally {
-      deps.performing = null
       cancel()
     }
   }
@@ -124,11 +111,12 @@ export class Resources {
     const at = this.held.indexOf(held)
     if (at === -1) return
     this.held.splice(at, 1)
-    const { host, run } = this.deps
+    const { host, run } = this.state
     const { clock, logger } = host.ports
     let cancel: Cancel = () => undefined
     try {
-      const released = this.sealed(held.release)
+      // It is called at a time that no replay repeats.
+      const released = this.state.inside(insideRelease, held.release)
       if (!isPromiseLike(released)) return
       const over = new Promise<typeof late>((resolve) => (cancel = clock.after(longestReleaseMs, () => resolve(late))))
       if ((await Promise.race([released, over])) !== late) return
@@ -143,18 +131,6 @@ export class Resources {
     }
   }
 
-  /** Calls the function of a resource at a time that no replay repeats: it may not call `ctx`. */
-  private sealed(release: () => unknown): unknown {
-    const { deps } = this
-    const { performing } = deps
-    deps.performing = insideRelease
-    try {
-      return release()
-    } finally {
-      deps.performing = performing
-    }
-  }
-
   private inOrder<Result>(work: () => Result | Promise<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
       const next = async (): Promise<void> => {
@@ -166,7 +142,7 @@ export class Resources {
       }
       if (this.queue.length === 0) this.queue = [next]
       else this.queue.push(next)
-      this.deps.scheduleTurn()
+      this.state.scheduleTurn()
     })
   }
 }

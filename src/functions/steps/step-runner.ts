@@ -13,25 +13,23 @@ import { afterFailure, type AfterFailure } from '../../core/definition/retry.ts'
 import { Attempt, type AttemptListener } from '../../core/runtime/attempt.ts'
 import type { Delay, RecordedOutcome, StepCall } from '../frame/body-call.ts'
 import type { Settler } from '../replay/settler.ts'
-import type { FrameApi } from '../frame/frame-api.ts'
+import type { FrameState } from '../frame/frame-state.ts'
+import type { Waits } from '../waits/waits.ts'
 import { conflictDelay, isConflict, mostConflicts } from './conflict.ts'
 import { TransactionStep } from './transaction-step.ts'
+import { Undoables } from './undoables.ts'
 
 type AttemptFailed = Extract<Entry, { kind: 'attempt-failed' }>
 
 /** Stands for an empty list until its first member: most runs hold nothing back. */
 const noCalls: StepCall[] = []
 
-interface StepRunnerDeps extends FrameApi {
-  readonly settler: Settler
-  /** How many steps of the run may be under way at once. */
-  readonly parallel: number
-}
-
 export class StepRunner implements AttemptListener<StepCall> {
   /** Delays so short that they are waited in memory; while there is one, the run does not park. */
   inlineDelays = 0
-  private readonly frame: StepRunnerDeps
+  private readonly state: FrameState
+  private readonly settler: Settler
+  private readonly waits: Waits
   /** Attempts that are running, or about to. */
   private attempts = 0
   /** Steps without an outcome that could not begin when the body asked for them. */
@@ -40,19 +38,29 @@ export class StepRunner implements AttemptListener<StepCall> {
   private front = 0
   /** Steps with a `begun` entry of this frame that have not begun yet. */
   private named: Set<StepCall> | null = null
-  /** Errors that the body got from failed steps, and their entries: thrown on, they would come back on every replay. */
-  private failures: Map<unknown, number> | null = null
   private transactionStep: TransactionStep | null = null
 
-  constructor(frame: StepRunnerDeps) {
-    this.frame = frame
+  private undoList: Undoables | null = null
+
+  constructor(state: FrameState, settler: Settler, waits: Waits) {
+    this.state = state
+    this.settler = settler
+    this.waits = waits
   }
 
   /**
-   * Takes a step that has no outcome yet. Steps that were held back go first, and a transaction begins when the turn is over:
-   * waits that the body makes beside it could not be committed before the transaction is.
+   * Takes a step of the body. Steps that were held back go first, and a transaction begins when the turn is over: waits that
+   * the body makes beside it could not be committed before the transaction is.
    */
-  enter(call: StepCall, mayBegin: boolean): void {
+  enter(call: StepCall): void {
+    const { state } = this
+    const { history } = state
+    // Code that goes on beside a body that has ended begins nothing.
+    if (state.hasBodyEnded) return
+    this.settler.enter(call)
+    if (call.undo !== undefined && history.mayUndo) this.undoables.recall(call)
+    if (history.has('step', call.name)) return
+    const mayBegin = state.isWriting && history.isOver && !state.isHalting
     if (mayBegin && !call.isTransaction && this.heldBack.length === 0) this.admit(call)
     else this.hold(call)
   }
@@ -69,17 +77,17 @@ export class StepRunner implements AttemptListener<StepCall> {
   }
 
   private get isFull(): boolean {
-    return this.attempts >= this.frame.parallel
+    return this.attempts >= this.state.body.parallel
   }
 
   /** Runs a step now, or after the delay that its last attempt announced. */
   private admit(call: StepCall): void {
-    const failed: AttemptFailed | undefined = this.frame.history.failedAttempt(call.name)
+    const failed: AttemptFailed | undefined = this.state.history.failedAttempt(call.name)
     if (failed === undefined || call.failures > 0) return this.begin(call)
     restore(call, failed)
     call.delay = { ms: failed.meta.delayMs, since: failed.at }
     if (this.isInline(call.delay.ms)) this.inlineDelays += 1
-    this.frame.idleCalls.add(call)
+    this.waits.addIdle(call)
   }
 
   private hold(call: StepCall): void {
@@ -88,12 +96,12 @@ export class StepRunner implements AttemptListener<StepCall> {
   }
 
   begin(call: StepCall): void {
-    const { frame } = this
+    const { state } = this
     if (this.isFull) return this.hold(call)
     if (call.delay !== null && this.isInline(call.delay.ms)) this.inlineDelays -= 1
     call.delay = null
     this.attempts += 1
-    if (call.undo === undefined || call.isTransaction || frame.history.begun.has(call.name)) this.beginWhenDurable(call)
+    if (call.undo === undefined || call.isTransaction || state.history.begun.has(call.name)) this.beginWhenDurable(call)
     else this.beginWhenNamed(call)
   }
 
@@ -102,7 +110,7 @@ export class StepRunner implements AttemptListener<StepCall> {
    * commit, with the outcomes that the body has seen before it called them.
    */
   private beginWhenNamed(call: StepCall): void {
-    const { writer } = this.frame
+    const { writer } = this.state
     this.named ??= new Set()
     this.named.add(call)
     writer.append({ kind: 'begun', name: call.name, meta: null, data: null })
@@ -112,51 +120,36 @@ export class StepRunner implements AttemptListener<StepCall> {
   private takeBack(call: StepCall): void {
     if (this.named?.delete(call) !== true) return
     const { name, failures } = call
-    this.frame.writer.append({ kind: 'abandoned', name, meta: { attempt: failures + 1, ms: 0 }, data: null })
+    this.state.writer.append({ kind: 'abandoned', name, meta: { attempt: failures + 1, ms: 0 }, data: null })
   }
 
   private beginWhenDurable(call: StepCall): void {
-    const { writer, isWriting, isHalting } = this.frame
+    const { writer, isWriting, isHalting } = this.state
     if (!isWriting) return
     // Asked anew each time: more may have been appended, and seen by the function of this step, since the last time.
     if (!writer.isDurable && !isHalting) return writer.barrier(() => this.beginWhenDurable(call))
     // A run has one transaction at a time; when that is over, the frame takes a turn. It also takes one when the waits that
     // the body has made have begun.
-    const mustWait = call.isTransaction && (writer.isHeld || this.frame.isMaking)
+    const mustWait = call.isTransaction && (writer.isHeld || this.waits.isMaking)
     if (!isHalting && !mustWait) return this.attempt(call)
     this.attempts -= 1
     if (isHalting) this.takeBack(call)
     this.hold(call)
-    if (!mustWait) this.frame.scheduleTurn()
-  }
-
-  remember(error: unknown, seq: number): void {
-    this.failures ??= new Map()
-    this.failures.set(error, seq)
-  }
-
-  /** The entry of the step whose error this is; null if no step failed with it. */
-  causeOf(error: unknown): number | null {
-    return this.failures?.get(error) ?? null
+    if (!mustWait) this.state.scheduleTurn()
   }
 
   private attempt(call: StepCall): void {
-    const { frame } = this
-    const attempt = new Attempt(frame, call.name, call.failures + 1, '', call.calledAs)
+    const { state } = this
+    const attempt = new Attempt(state, call.name, call.failures + 1, '', call.calledAs)
     // A transaction may have to wait for a connection first.
     if (!call.isTransaction) this.limit(call, attempt)
     call.attempt = attempt
     this.named?.delete(call)
     if (call.isTransaction) {
-      this.transactionStep ??= new TransactionStep(frame, this)
+      this.transactionStep ??= new TransactionStep(state, this)
       return this.transactionStep.begin(call, attempt)
     }
-    frame.performing = call.name
-    try {
-      attempt.run(call.perform, call, this)
-    } finally {
-      frame.performing = null
-    }
+    state.inside(call.name, () => attempt.run(call.perform, call, this))
   }
 
   limit(call: StepCall, attempt: Attempt): void {
@@ -164,20 +157,31 @@ export class StepRunner implements AttemptListener<StepCall> {
   }
 
   succeeded(call: StepCall, attempt: Attempt, value: unknown): void {
-    const { frame } = this
+    const { state } = this
     const { name } = call
     let data: string
     let decoded: unknown
     try {
       const where = this.placeOfResult(name)
-      data = frame.host.payloads.encode(value, where)
+      data = state.host.payloads.encode(value, where)
       decoded = this.readBack(data, where)
     } catch (error) {
       return this.failed(call, attempt, error)
     }
     this.over(call)
     const seq = this.record(call, attempt, data)
-    frame.markReady(call, { failed: false, value: decoded, seq })
+    this.settler.markReady(call, { failed: false, value: decoded, seq })
+  }
+
+  /** The steps that may have happened, and say how they are undone. */
+  get undoables(): Undoables {
+    this.undoList ??= new Undoables(this.state.history)
+    return this.undoList
+  }
+
+  /** There is something to undo. */
+  get mustUndo(): boolean {
+    return this.state.history.mayUndo || (this.undoList !== null && !this.undoList.isEmpty)
   }
 
   /** An attempt is running, or about to. */
@@ -192,94 +196,104 @@ export class StepRunner implements AttemptListener<StepCall> {
   stopBeginning(): void {
     if (this.named !== null) for (const call of this.named) this.takeBack(call)
     this.attempts = 0
-    for (const { attempt } of this.frame.settler.steps()) if (attempt?.isOpen === true) this.attempts += 1
+    for (const { attempt } of this.settler.steps()) if (attempt?.isOpen === true) this.attempts += 1
   }
 
   /** Attempts a step once more that was under way when its process died, to learn its outcome. */
   attemptAgain(call: StepCall): void {
-    const failed: AttemptFailed | undefined = this.frame.history.failedAttempt(call.name)
+    const failed: AttemptFailed | undefined = this.state.history.failedAttempt(call.name)
     if (failed !== undefined && call.failures === 0) restore(call, failed)
     this.attempts += 1
     this.attempt(call)
   }
 
+  /** Nothing is taken from the attempts under way any more. */
+  abort(reason: () => unknown): void {
+    for (const { attempt } of this.settler.steps()) attempt?.abort(reason())
+  }
+
+  /** The attempts under way should stop. Their results are still recorded. */
+  signalAbort(reason: unknown): void {
+    for (const { attempt } of this.settler.steps()) attempt?.signalAbort(reason)
+  }
+
   /** Stops waiting for attempts under way: each is aborted, and its result means nothing. */
   abandon(): void {
-    for (const call of this.frame.settler.steps()) {
+    for (const call of this.settler.steps()) {
       const { attempt } = call
       if (attempt === null || !attempt.isOpen) continue
-      attempt.abort(new Error(`Step "${call.name}" of run ${this.frame.runId} is not waited for any longer.`))
+      attempt.abort(new Error(`Step "${call.name}" of run ${this.state.runId} is not waited for any longer.`))
       // An attempt whose result is being committed with the user's own writes runs to its end.
       if (attempt.isOpen) continue
       this.over(call)
       this.recordAbandoned(call, attempt)
     }
-    this.frame.scheduleTurn()
+    this.state.scheduleTurn()
   }
 
   /** The outcome of the step is unknown. */
   private recordAbandoned(call: StepCall, attempt: Attempt): void {
-    const { frame } = this
+    const { state } = this
     const { name } = call
     const meta = { attempt: attempt.attempt, ms: attempt.ms }
     const isUndoable = call.undo !== undefined && !call.isTransaction
-    frame.writer.append({ kind: 'abandoned', name, meta: isUndoable ? { ...meta, undo: true } : meta, data: null })
-    frame.history.resolve(name)
-    if (isUndoable) frame.undoables.add(call, frame.writer.seq, null)
+    state.writer.append({ kind: 'abandoned', name, meta: isUndoable ? { ...meta, undo: true } : meta, data: null })
+    state.history.resolve(name)
+    if (isUndoable) this.undoables.add(call, state.writer.seq, null)
   }
 
   /** Appends the result of a step. */
   private record(call: StepCall, attempt: Attempt, data: string): number {
-    const { frame } = this
+    const { state } = this
     const { name } = call
     const meta = { attempt: attempt.attempt, ms: attempt.ms }
     const isUndoable = call.undo !== undefined
-    frame.history.resolve(name)
-    frame.writer.append({ kind: 'step-succeeded', name, meta: isUndoable ? { ...meta, undo: true } : meta, data })
-    const { seq } = frame.writer
-    if (isUndoable) frame.undoables.add(call, seq, data)
+    state.history.resolve(name)
+    state.writer.append({ kind: 'step-succeeded', name, meta: isUndoable ? { ...meta, undo: true } : meta, data })
+    const { seq } = state.writer
+    if (isUndoable) this.undoables.add(call, seq, data)
     return seq
   }
 
   /** Appends the result of a transaction, which is not certain before it is committed. */
   place(call: StepCall, attempt: Attempt, value: unknown): RecordedOutcome {
     const where = this.placeOfResult(call.name)
-    const data = this.frame.host.payloads.encode(value, where)
+    const data = this.state.host.payloads.encode(value, where)
     const decoded = this.readBack(data, where)
     const seq = this.record(call, attempt, data)
-    this.frame.settler.expect(call)
+    this.settler.expect(call)
     return { failed: false, value: decoded, seq }
   }
 
   /** The placed entry is committed. */
   landed(call: StepCall, outcome: RecordedOutcome): void {
     this.over(call)
-    this.frame.markReady(call, outcome)
+    this.settler.markReady(call, outcome)
   }
 
   /** `place` is where the result stands if it was appended before: the failure takes its place. */
   failed(call: StepCall, attempt: Attempt, error: unknown, place: number | null = null): void {
-    const { frame } = this
+    const { state } = this
     this.over(call)
-    const isOfNoUse = frame.isEnding && (attempt.isAborted || frame.history.begun.has(call.name))
+    const isOfNoUse = state.ending !== null && (attempt.isAborted || state.history.begun.has(call.name))
     if (place === null && isOfNoUse) return this.failedAtTheEnd(call, attempt)
     const { name } = call
     const next = this.afterFailure(call, attempt, error)
     const mayHaveHappened = this.mayHaveHappened(call, attempt, error)
-    if (next.retry && mayHaveHappened && !frame.undoables.isUnsure(call)) this.recordAbandoned(call, attempt)
-    const at = place ?? frame.writer.seq + 1
-    const { payloads } = frame.host
-    const where = payloads.place(frame.runId, at, next.retry ? 'attempt-failed' : 'step-failed', name)
+    if (next.retry && mayHaveHappened && !this.undoables.isUnsure(call)) this.recordAbandoned(call, attempt)
+    const at = place ?? state.writer.seq + 1
+    const { payloads } = state.host
+    const where = payloads.place(state.runId, at, next.retry ? 'attempt-failed' : 'step-failed', name)
     const data = payloads.encodeFailure(nameStep(error, name), where)
     const meta = { attempt: attempt.attempt, ms: attempt.ms }
-    frame.history.resolve(name)
+    state.history.resolve(name)
     if (next.retry) {
       call.failures = attempt.attempt
       const { delayMs } = next
       const { conflicts } = call
       const retry = { ...meta, delayMs, ...(conflicts === 0 ? {} : { conflicts }) }
       this.write({ kind: 'attempt-failed', name, meta: retry, data }, attempt, place)
-      if (place !== null) frame.settler.dismiss(call)
+      if (place !== null) this.settler.dismiss(call)
       return this.delay(call, delayMs)
     }
     const decoded = this.readFailureBack(data, where, error)
@@ -288,8 +302,8 @@ export class StepRunner implements AttemptListener<StepCall> {
       attempt,
       place,
     )
-    if (mayHaveHappened) frame.undoables.add(call, at, null)
-    frame.markReady(call, { failed: true, value: decoded, seq: at })
+    if (mayHaveHappened) this.undoables.add(call, at, null)
+    this.settler.markReady(call, { failed: true, value: decoded, seq: at })
   }
 
   /**
@@ -298,15 +312,15 @@ export class StepRunner implements AttemptListener<StepCall> {
    */
   private mayHaveHappened(call: StepCall, { hasTimedOut }: Attempt, error: unknown): boolean {
     if (call.undo === undefined || call.isTransaction) return false
-    const { history, undoables } = this.frame
+    const { history } = this.state
     if (hasTimedOut || isHoldfastError(error, 'NOT_STORABLE')) return true
-    return history.begun.has(call.name) || undoables.isUnsure(call)
+    return history.begun.has(call.name) || this.undoables.isUnsure(call)
   }
 
   private afterFailure(call: StepCall, { attempt }: Attempt, error: unknown): AfterFailure {
     // A result that cannot be stored would be no better the next time, and the work has been done.
     if (isHoldfastError(error, 'NOT_STORABLE')) return { retry: false, because: 'fatal' }
-    const { random } = this.frame.host.ports
+    const { random } = this.state.host.ports
     const isInTheWay = call.isTransaction && isConflict(error, call.isolation !== undefined)
     if (isInTheWay && call.conflicts < mostConflicts) {
       call.conflicts += 1
@@ -319,38 +333,38 @@ export class StepRunner implements AttemptListener<StepCall> {
   private failedAtTheEnd(call: StepCall, attempt: Attempt): void {
     const isUndoable = call.undo !== undefined && !call.isTransaction
     if (attempt.hasTimedOut || isUndoable) this.recordAbandoned(call, attempt)
-    this.frame.scheduleTurn()
+    this.state.scheduleTurn()
   }
 
   private write(draft: Draft, attempt: Attempt, place: number | null): void {
-    const { writer } = this.frame
+    const { writer } = this.state
     if (place === null) writer.append(draft)
     else writer.bounced(attempt, place, draft)
   }
 
   private delay(call: StepCall, ms: number): void {
-    const { frame } = this
+    const { state } = this
     const delay: Delay = { ms, since: null }
     call.delay = delay
     if (this.isInline(ms)) this.inlineDelays += 1
-    frame.idleCalls.add(call)
-    frame.writer.whenDurable((at) => {
+    this.waits.addIdle(call)
+    state.writer.whenDurable((at) => {
       delay.since = at
-      frame.idleCalls.registered()
-      frame.scheduleTurn()
+      this.waits.idle.registered()
+      state.scheduleTurn()
     })
-    frame.scheduleTurn()
+    state.scheduleTurn()
   }
 
   private placeOfResult(name: string): Place {
-    const { host, runId, writer } = this.frame
+    const { host, runId, writer } = this.state
     return host.payloads.place(runId, writer.seq + 1, 'step-succeeded', name)
   }
 
   /** The value as a replay will read it. A codec that cannot read it is as bad as one that could not write it. */
   private readBack(data: string, where: Place): unknown {
     try {
-      return this.frame.host.payloads.decode(data, where)
+      return this.state.host.payloads.decode(data, where)
     } catch (cause) {
       throw new HoldfastError('NOT_STORABLE', 'The codec cannot read its own output.', { cause })
     }
@@ -358,7 +372,7 @@ export class StepRunner implements AttemptListener<StepCall> {
 
   private readFailureBack(data: string, where: Place, error: unknown): unknown {
     try {
-      return this.frame.host.payloads.decode(data, where)
+      return this.state.host.payloads.decode(data, where)
     } catch {
       return error
     }
@@ -367,11 +381,11 @@ export class StepRunner implements AttemptListener<StepCall> {
   private over(call: StepCall): void {
     call.attempt = null
     this.attempts -= 1
-    if (this.heldBack.length > 0) this.frame.scheduleTurn()
+    if (this.heldBack.length > 0) this.state.scheduleTurn()
   }
 
   private isInline(ms: number): boolean {
-    return ms <= this.frame.host.inlineRetryMs
+    return ms <= this.state.host.inlineRetryMs
   }
 }
 

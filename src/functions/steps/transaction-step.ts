@@ -22,9 +22,12 @@ import type { Attempt } from '../../core/runtime/attempt.ts'
 import type { Acknowledged, Host } from '../../core/definition/definition.ts'
 import { bug, isHoldfastError } from '../../core/errors/error.ts'
 import type { RecordedOutcome, StepCall } from '../frame/body-call.ts'
-import type { FrameApi } from '../frame/frame-api.ts'
+import type { FrameState } from '../frame/frame-state.ts'
+import type { Undoables } from './undoables.ts'
 
+/** What a transaction asks of the runner of the steps, which begins it. */
 interface Steps {
+  readonly undoables: Undoables
   /** The attempt begins, and with it the time that it may take. */
   limit(call: StepCall, attempt: Attempt): void
   /** Appends the result of the function. */
@@ -41,27 +44,27 @@ interface Progress {
 }
 
 export class TransactionStep {
-  private readonly frame: FrameApi
+  private readonly state: FrameState
   private readonly steps: Steps
 
-  constructor(frame: FrameApi, steps: Steps) {
-    this.frame = frame
+  constructor(state: FrameState, steps: Steps) {
+    this.state = state
     this.steps = steps
   }
 
   begin(call: StepCall, attempt: Attempt): void {
-    const { frame } = this
+    const { state } = this
     const torn = new AbortController()
-    frame.writer.hold(attempt)
+    state.writer.hold(attempt)
     attempt.onAbort = () => {
       torn.abort(attempt.abortReason)
       this.letGo(attempt)
     }
-    void this.run(call, attempt, torn.signal).catch((error: unknown) => frame.writer.lose(error))
+    void this.run(call, attempt, torn.signal).catch((error: unknown) => state.writer.lose(error))
   }
 
   private async run(call: StepCall, attempt: Attempt, signal: AbortSignal): Promise<void> {
-    const { transact } = this.frame.host
+    const { transact } = this.state.host
     if (transact === null) throw bug('A transaction began where there are none')
     const progress: Progress = { placed: null, answer: null, isRefused: false }
     const done = await transact((tx, commit) => this.perform(call, attempt, { tx, commit }, progress), {
@@ -70,11 +73,11 @@ export class TransactionStep {
     })
     const { placed, answer, isRefused } = progress
     if (done.outcome === 'committed') return this.landed(call, attempt, placed, answer)
-    if (done.outcome === 'unknown' || isRefused) return this.frame.writer.lose(done.error)
-    if (placed !== null && call.undo !== undefined) this.frame.undoables.drop(call)
+    if (done.outcome === 'unknown' || isRefused) return this.state.writer.lose(done.error)
+    if (placed !== null && call.undo !== undefined) this.steps.undoables.drop(call)
     if (placed === null) this.letGo(attempt)
     if (attempt.close()) this.steps.failed(call, attempt, done.error, placed?.seq ?? null)
-    this.frame.scheduleTurn()
+    this.state.scheduleTurn()
   }
 
   /** The work inside the transaction; a rejection rolls it back. */
@@ -92,7 +95,7 @@ export class TransactionStep {
     const placed = this.steps.place(call, attempt, value)
     progress.placed = placed
     try {
-      progress.answer = await this.frame.writer.carry(attempt, placed.seq, commit)
+      progress.answer = await this.state.writer.carry(attempt, placed.seq, commit)
     } catch (error) {
       progress.isRefused = isRefusal(error)
       throw error
@@ -101,28 +104,20 @@ export class TransactionStep {
 
   /** Named as every function is that awaits one of the user's (`stepMark`). */
   private async stepOfHoldfast(call: StepCall, attempt: Attempt, tx: unknown): Promise<unknown> {
-    const { frame } = this
-    let outcome: unknown
-    frame.performing = call.name
-    try {
-      outcome = attempt.call((tools) => call.perform(tools, tx))
-    } finally {
-      frame.performing = null
-    }
-    return await outcome
+    return await this.state.inside(call.name, () => attempt.call((tools) => call.perform(tools, tx)))
   }
 
   private landed(call: StepCall, attempt: Attempt, placed: RecordedOutcome | null, answer: Acknowledged | null): void {
-    const { frame, steps } = this
+    const { state, steps } = this
     if (placed === null || answer === null) throw bug('A transaction was committed without its entry')
-    frame.writer.landed(attempt, answer)
+    state.writer.landed(attempt, answer)
     if (attempt.close()) steps.landed(call, placed)
-    frame.scheduleTurn()
+    state.scheduleTurn()
   }
 
   private letGo(attempt: Attempt): void {
-    this.frame.writer.release(attempt)
-    this.frame.scheduleTurn()
+    this.state.writer.release(attempt)
+    this.state.scheduleTurn()
   }
 }
 

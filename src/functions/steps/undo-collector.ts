@@ -5,40 +5,32 @@
 // not be. Neither is an error of the run, so nothing is given up for it: the run is released and tried again, later each time
 // (`FrameExit.undoLater`).
 
-import type { Host } from '../../core/definition/definition.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
-import type { Phase } from '../frame/phase.ts'
-import type { Resources } from './resources.ts'
+import type { FrameState } from '../frame/frame-state.ts'
 import type { Settler } from '../replay/settler.ts'
 import type { Undoables } from './undoables.ts'
 
-export interface UndoCollectorDeps {
-  readonly host: Host
-  readonly phase: Phase
-  readonly settler: Settler
-  readonly resources: Resources
-  readonly undoables: Undoables
-  /** It is known how the run ends. */
-  readonly isEnding: boolean
-}
-
 export class UndoCollector {
-  private readonly deps: UndoCollectorDeps
+  private readonly state: FrameState
+  private readonly settler: Settler
+  private readonly undoables: Undoables
   private readonly ended: () => void
   private movedAt = 0
   private cancel: Cancel | null = null
 
   /** `ended` is called when the body tells no more. */
-  constructor(deps: UndoCollectorDeps, ended: () => void) {
-    this.deps = deps
+  constructor(state: FrameState, settler: Settler, undoables: Undoables, ended: () => void) {
+    this.state = state
+    this.settler = settler
+    this.undoables = undoables
     this.ended = ended
   }
 
   /** The body goes on: the grace counts anew. */
   goesOn(): void {
-    const { clock } = this.deps.host.ports
+    const { clock } = this.state.host.ports
     this.movedAt = clock.monotonic()
-    this.cancel ??= clock.after(this.deps.host.abortGraceMs, this.look)
+    this.cancel ??= clock.after(this.state.host.abortGraceMs, this.look)
   }
 
   stop(): void {
@@ -48,14 +40,16 @@ export class UndoCollector {
 
   /** Not all undo functions are collected, because a payload or a resource is unavailable. */
   get isKept(): boolean {
-    const { isEnding, undoables, settler, resources } = this.deps
-    if (isEnding && undoables.isComplete) return false
+    const { state, undoables, settler } = this
+    const { resources } = settler
+    // It is known how the run ends.
+    if (state.ending !== null && undoables.isComplete) return false
     return settler.isFetching || resources.isBusy || resources.hasFailed
   }
 
   private readonly look = (): void => {
     this.cancel = null
-    const { host, phase } = this.deps
+    const { host, phase } = this.state
     if (phase !== 'gathering') return
     const left = this.movedAt + host.abortGraceMs - host.ports.clock.monotonic()
     if (left > 0) this.cancel = host.ports.clock.after(Math.max(1, left), this.look)

@@ -10,27 +10,14 @@ import type { Cancel } from '../../core/runtime/ports.ts'
 import { afterFailure } from '../../core/definition/retry.ts'
 import { Attempt, type StepTools, type AttemptListener } from '../../core/runtime/attempt.ts'
 import { fetchPatiently } from '../../core/payload/fetch.ts'
-import type { Phase } from '../frame/phase.ts'
-import type { FrameApi } from '../frame/frame-api.ts'
+import type { FrameExit } from '../frame/frame-exit.ts'
+import type { FrameState } from '../frame/frame-state.ts'
+import { decodeAt, encodeFailure } from '../replay/journal-text.ts'
 import type { Undoable, Undoables } from './undoables.ts'
 
-export interface UndoRunnerDeps extends FrameApi {
-  /** The undo work is still to be done here while this is `unwinding`. */
-  readonly phase: Phase
-  /** A point between two attempts: true if the run is given back here. */
-  givesBack(): boolean
-  readonly frameExit: {
-    /** A point between two attempts: true if the run is paused here. */
-    pauses(): boolean
-    /** Releases the run for so long. Everything appended goes with that. */
-    releaseFor(ms: number): void
-    /** Everything is undone, but for these. */
-    unwound(notUndone: readonly string[]): void
-  }
-}
-
 export class UndoRunner implements AttemptListener<Undoable> {
-  private readonly deps: UndoRunnerDeps
+  private readonly state: FrameState
+  private readonly exit: FrameExit
   private readonly undoables: Undoables
   private readonly notUndone: string[]
   private current: Undoable | undefined
@@ -39,24 +26,25 @@ export class UndoRunner implements AttemptListener<Undoable> {
   private isBusy = false
   private alarm: Cancel | null = null
 
-  constructor(deps: UndoRunnerDeps) {
-    this.deps = deps
-    this.undoables = deps.undoables
-    this.notUndone = [...deps.history.notUndone]
+  constructor(state: FrameState, exit: FrameExit, undoables: Undoables) {
+    this.state = state
+    this.exit = exit
+    this.undoables = undoables
+    this.notUndone = [...state.history.notUndone]
   }
 
   /** Goes as far as it can now. */
   proceed(): void {
-    const { deps } = this
-    const { writer } = deps
+    const { state, exit } = this
+    const { writer } = state
     if (this.isBusy) return writer.flush()
     this.current ??= this.undoables.takeLast()
     const { current } = this
-    if (current === undefined) return deps.frameExit.unwound([...this.notUndone, ...this.undoables.missing])
-    if (deps.frameExit.pauses() || deps.givesBack()) return
+    if (current === undefined) return exit.unwound([...this.notUndone, ...this.undoables.missing])
+    if (exit.pauses() || exit.drain.givesBack()) return
     // Asked anew each time: in between, more may have been appended.
-    if (!writer.isDurable) return writer.barrier(() => deps.scheduleTurn())
-    const ms = current.dueAt === null ? 0 : current.dueAt - deps.host.now()
+    if (!writer.isDurable) return writer.barrier(() => state.scheduleTurn())
+    const ms = current.dueAt === null ? 0 : current.dueAt - state.host.now()
     if (ms > 0) return this.wait(ms)
     this.begin(current)
   }
@@ -69,84 +57,81 @@ export class UndoRunner implements AttemptListener<Undoable> {
 
   private wait(ms: number): void {
     this.alarm?.()
-    this.alarm = this.deps.host.ports.clock.after(ms, () => this.deps.scheduleTurn())
+    this.alarm = this.state.host.ports.clock.after(ms, () => this.state.scheduleTurn())
   }
 
   private begin(current: Undoable): void {
-    const { host } = this.deps
+    const { host } = this.state
     this.isBusy = true
     const { data } = current
     const text = data !== null && current.isKept ? host.payloads.fetch(data) : data
     if (text === null || typeof text === 'string') return this.perform(current, text)
-    void fetchPatiently(host, text, data ?? '', () => this.deps.phase === 'unwinding').then(
+    void fetchPatiently(host, text, data ?? '', () => this.state.phase === 'unwinding').then(
       (fetched) => this.perform(current, fetched),
-      (error: unknown) => this.deps.unreadable(error, null),
+      (error: unknown) => this.state.frame.unreadable(error, null),
     )
   }
 
   private perform(current: Undoable, text: string | null): void {
-    const { deps } = this
-    if (deps.phase !== 'unwinding') return
+    const { state } = this
+    if (state.phase !== 'unwinding') return
     const { call, place } = current
     let result: unknown
     try {
-      if (text !== null) result = deps.decode(text, place)
+      if (text !== null) result = decodeAt(state, text, place)
     } catch (error) {
       // The result of the step is not readable here, and may be elsewhere, or once the key is back: no undo is given up for
       // that.
-      return deps.unreadable(error, place)
+      return state.frame.unreadable(error, place)
     }
-    const attempt = new Attempt(deps, call.name, current.failures + 1, ':undo', call.calledAs)
+    const attempt = new Attempt(state, call.name, current.failures + 1, ':undo', call.calledAs)
     this.attempt = attempt
     if (call.timeoutMs !== undefined) attempt.limit(call.timeoutMs, (error) => this.failed(current, attempt, error))
-    deps.performing = call.name
-    try {
+    state.inside(call.name, () => {
       attempt.run((tools: StepTools) => call.undo?.(result as never, tools), current, this)
-    } finally {
-      deps.performing = null
-    }
+    })
   }
 
   succeeded({ call: { name } }: Undoable, attempt: Attempt): void {
     const meta = { attempt: attempt.attempt, ms: attempt.ms }
-    this.deps.writer.append({ kind: 'undone', name, meta, data: null })
+    this.state.writer.append({ kind: 'undone', name, meta, data: null })
     this.over()
   }
 
   failed(current: Undoable, attempt: Attempt, error: unknown): void {
-    const { deps } = this
+    const { state, exit } = this
     const { name, policy } = current.call
-    const next = afterFailure(policy, attempt.attempt, error, deps.host.ports.random)
+    const next = afterFailure(policy, attempt.attempt, error, state.host.ports.random)
     if (!next.retry) return this.recordFailure(current, error, attempt)
     const { delayMs } = next
     const meta = { attempt: attempt.attempt, ms: attempt.ms, delayMs }
-    deps.writer.append({
+    state.writer.append({
       kind: 'undo-attempt-failed',
       name,
       meta,
-      data: deps.encodeFailure(error, 'undo-attempt-failed', name),
+      data: encodeFailure(state, error, 'undo-attempt-failed', name),
     })
     current.failures = attempt.attempt
-    deps.writer.whenDurable((at) => {
+    state.writer.whenDurable((at) => {
       current.dueAt = at + delayMs
-      deps.scheduleTurn()
+      state.scheduleTurn()
     })
     this.isBusy = false
     this.attempt = null
-    if (delayMs > deps.host.inlineRetryMs && !deps.frameExit.pauses()) deps.frameExit.releaseFor(delayMs)
-    else deps.scheduleTurn()
+    if (delayMs > state.host.inlineRetryMs && !exit.pauses()) exit.releaseFor(delayMs)
+    else state.scheduleTurn()
   }
 
   private recordFailure(current: Undoable, error: unknown, attempt: Attempt): void {
-    const { deps } = this
+    const { state } = this
     const { name } = current.call
-    if (deps.phase !== 'unwinding') return
+    if (state.phase !== 'unwinding') return
     const meta = { attempt: attempt.attempt, ms: attempt.ms }
-    deps.writer.append({ kind: 'undo-failed', name, meta, data: deps.encodeFailure(error, 'undo-failed', name) })
-    deps.host.ports.logger.error(
-      `Step "${name}" of ${runName(deps.run)} could not be undone: an operator must look at it.`,
+    state.writer.append({ kind: 'undo-failed', name, meta, data: encodeFailure(state, error, 'undo-failed', name) })
+    state.host.ports.logger.error(
+      `Step "${name}" of ${runName(state.run)} could not be undone: an operator must look at it.`,
       {
-        run: deps.run.id,
+        run: state.runId,
         step: name,
         error,
       },
@@ -159,6 +144,6 @@ export class UndoRunner implements AttemptListener<Undoable> {
     this.current = undefined
     this.isBusy = false
     this.attempt = null
-    this.deps.scheduleTurn()
+    this.state.scheduleTurn()
   }
 }

@@ -5,59 +5,56 @@
 //               earlier process died is made once more, so that its result is known
 //   unwinding   the steps are undone, last first (undo-runner.ts)
 
-import type { ExitPlan } from '../frame/drain.ts'
+import type { Drain } from '../frame/drain.ts'
 import type { FrameExit } from '../frame/frame-exit.ts'
-import type { Phase } from '../frame/phase.ts'
+import type { FrameParts } from '../frame/frame-parts.ts'
+import type { FrameState } from '../frame/frame-state.ts'
+import type { Settler } from '../replay/settler.ts'
 import type { StepRunner } from './step-runner.ts'
-import { UndoCollector, type UndoCollectorDeps } from './undo-collector.ts'
-import { UndoRunner, type UndoRunnerDeps } from './undo-runner.ts'
-
-interface UnwindingDeps extends UndoRunnerDeps, Omit<UndoCollectorDeps, 'hasCollectedAll'> {
-  readonly phase: Phase
-  readonly steps: StepRunner
-  readonly frameExit: FrameExit
-  readonly execution: { readonly hasBegun: boolean; hasEnded: boolean }
-  readonly replay: { readonly isOver: boolean }
-  /** The frame goes on in that phase. */
-  enterPhase(phase: Phase): void
-  /** Begins to leave: nothing new is begun, and attempts under way are awaited and recorded. */
-  leaveBy(way: ExitPlan): void
-}
+import { UndoCollector } from './undo-collector.ts'
+import { UndoRunner } from './undo-runner.ts'
 
 export class Unwinding {
-  private readonly deps: UnwindingDeps
+  private readonly state: FrameState
+  private readonly settler: Settler
+  private readonly steps: StepRunner
+  private readonly drain: Drain
+  private readonly exit: FrameExit
   private collector: UndoCollector | null = null
   private runner: UndoRunner | null = null
 
-  constructor(deps: UnwindingDeps) {
-    this.deps = deps
+  constructor({ state, settler, steps, drain, exit }: FrameParts) {
+    this.state = state
+    this.settler = settler
+    this.steps = steps
+    this.drain = drain
+    this.exit = exit
   }
 
   /** The body, as it is replayed, may yet tell how a step is undone: it has not come to where its journal ends. */
   get mayCollect(): boolean {
-    const { isLive, execution, replay, undoables } = this.deps
-    const { hasBegun, hasEnded } = execution
-    return isLive && !hasEnded && !(hasBegun && replay.isOver) && !undoables.isComplete
+    return this.state.isReplaying && !this.steps.undoables.isComplete
   }
 
   begin(): void {
     if (this.mayCollect) return this.gather()
-    const { frameExit, isCancelled } = this.deps
-    const stop = isCancelled ? () => frameExit.whyCancelled() : null
+    const { exit } = this
+    const stop = this.state.isCancelled ? () => exit.whyCancelled() : null
     // A body that could not be shown its journal has not told how all of its steps are undone.
     const isKept = this.collector?.isKept === true
-    const go = isKept ? () => frameExit.undoLater() : () => this.unwind()
-    this.deps.leaveBy({ leave: frameExit.isUnread ? () => frameExit.pauseUnread() : go, stop })
+    const go = isKept ? () => exit.undoLater() : () => this.unwind()
+    this.drain.begin({ leave: exit.isUnread ? () => exit.pauseUnread() : go, stop })
   }
 
   gather(): void {
-    this.deps.enterPhase('gathering')
-    this.collector ??= new UndoCollector(this.deps, () => this.hasCollectedAll())
-    this.deps.scheduleTurn()
+    const { state, settler, steps } = this
+    state.gather()
+    this.collector ??= new UndoCollector(state, settler, steps.undoables, () => this.hasCollectedAll())
+    state.scheduleTurn()
   }
 
   hasCollectedAll(): void {
-    this.deps.execution.hasEnded = true
+    this.state.endBody()
     this.begin()
   }
 
@@ -77,18 +74,19 @@ export class Unwinding {
   }
 
   private unwind(): void {
-    const { deps } = this
-    if (!deps.undoables.hasUnresolved) {
-      deps.enterPhase('unwinding')
-      this.runner ??= new UndoRunner(deps)
-      return deps.scheduleTurn()
+    const { state, steps, exit } = this
+    const { undoables } = steps
+    if (!undoables.hasUnresolved) {
+      state.unwind()
+      this.runner ??= new UndoRunner(state, exit, undoables)
+      return state.scheduleTurn()
     }
-    if (deps.frameExit.pauses(() => this.unwind())) return
-    deps.enterPhase('draining')
-    deps.writer.barrier(() => {
-      if (deps.phase !== 'draining') return
-      for (const call of deps.undoables.takeUnresolved()) deps.steps.attemptAgain(call)
-      deps.leaveBy({ leave: () => this.unwind(), stop: null, isBounded: true })
+    if (exit.pauses(() => this.unwind())) return
+    state.drain()
+    state.writer.barrier(() => {
+      if (state.phase !== 'draining') return
+      for (const call of undoables.takeUnresolved()) steps.attemptAgain(call)
+      this.drain.begin({ leave: () => this.unwind(), stop: null, isBounded: true })
     })
   }
 }

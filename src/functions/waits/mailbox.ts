@@ -4,22 +4,14 @@
 // anything, and one that knows all of them can say, when it ends, that none is left unread. Otherwise only messages that an
 // open wait asks for are read, and that reading is valid until more arrive.
 
-import type { Host } from '../../core/definition/definition.ts'
 import { isHoldfastError } from '../../core/errors/error.ts'
 import { fetchPatiently } from '../../core/payload/fetch.ts'
 import { messagesAtOnce, type Message } from '../../core/model/message.ts'
 import { createBackoff } from '../../core/runtime/backoff.ts'
-import type { JournalWriter } from '../../core/runtime/journal-writer.ts'
-import type { Phase } from '../frame/phase.ts'
+import type { FrameState } from '../frame/frame-state.ts'
 
-interface MailboxDeps {
-  readonly host: Host
-  readonly runId: string
-  readonly writer: JournalWriter
-  /** A reading is used until the run is `gone`. */
-  readonly phase: Phase
-  scheduleTurn(): void
-}
+/** A reading is used until the run is `gone`. */
+type MailboxState = Pick<FrameState, 'host' | 'runId' | 'writer' | 'phase' | 'scheduleTurn'>
 
 /** The last reading. */
 interface Reading {
@@ -39,7 +31,7 @@ const noNames: ReadonlySet<string> = new Set()
 export class Mailbox {
   /** A reading is under way: nothing can be decided meanwhile. */
   isReading = false
-  private readonly deps: MailboxDeps
+  private readonly state: MailboxState
   /** Messages that are known and not taken, first in first out. */
   private byName: Map<string, Message[]> | null = null
   /** How many of those that arrived are known, taken ones included; null if they were not counted. */
@@ -50,8 +42,8 @@ export class Mailbox {
   /** The payload of the next message, if it was stored elsewhere. */
   private fetched: { readonly id: string; readonly text: string } | null = null
 
-  constructor(deps: MailboxDeps, inbox: number, messages: readonly Message[] | null) {
-    this.deps = deps
+  constructor(state: MailboxState, inbox: number, messages: readonly Message[] | null) {
+    this.state = state
     if (messages !== null) this.learnAll(messages, inbox, noNames)
     else this.counted = inbox === 0 ? 0 : null
   }
@@ -74,7 +66,7 @@ export class Mailbox {
 
   /** Every arrived message is known. */
   get isAllKnown(): boolean {
-    return this.counted === this.deps.writer.arrived && !this.isStale && !this.isReading
+    return this.counted === this.state.writer.arrived && !this.isStale && !this.isReading
   }
 
   /** Every message that can have come under these names is known, as far as it matters now. */
@@ -82,7 +74,7 @@ export class Mailbox {
     if (names.length === 0 || this.isAllKnown) return true
     if (this.isStale || this.isReading) return false
     const { reading } = this
-    if (reading === null || reading.inbox < this.deps.writer.arrived) return false
+    if (reading === null || reading.inbox < this.state.writer.arrived) return false
     return names.every((name) => {
       if (reading.names !== null && !reading.names.has(name)) return false
       const isCut = reading.cut === null || reading.cut.has(name)
@@ -99,19 +91,19 @@ export class Mailbox {
   }
 
   private async fetch(names: readonly string[] | null): Promise<void> {
-    const { deps } = this
-    const { writer, host } = deps
+    const { state } = this
+    const { writer, host } = state
     const pause = createBackoff(host.ports)
     for (;;) {
       const inbox = writer.arrived
       const taken = new Set(writer.taken)
       try {
-        const { messages, isCut } = await host.mailbox(deps.runId, names)
+        const { messages, isCut } = await host.mailbox(state.runId, names)
         this.isReading = false
         this.learn(messages, names, inbox, taken, isCut)
-        return deps.scheduleTurn()
+        return state.scheduleTurn()
       } catch (error) {
-        if (deps.phase === 'gone') return
+        if (state.phase === 'gone') return
         if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) return writer.lose(error)
         await pause()
       }
@@ -144,7 +136,7 @@ export class Mailbox {
     }
     const cut = new Set([...counts].filter(([, count]) => isCut || count >= messagesAtOnce).map(([name]) => name))
     this.reading = { inbox: last, names: new Set(names), cut }
-    this.deps.writer.heard(last)
+    this.state.writer.heard(last)
   }
 
   private learnAll(messages: readonly Message[], inbox: number, taken: ReadonlySet<string>, isCut = false): void {
@@ -157,7 +149,7 @@ export class Mailbox {
     const isAll = messages.length < messagesAtOnce && !isCut
     this.counted = isAll ? last : null
     if (messages.length > 0 || !isAll) this.reading = { inbox: last, names: null, cut: isAll ? noNames : null }
-    this.deps.writer.heard(last)
+    this.state.writer.heard(last)
   }
 
   private add(message: Message): void {
@@ -173,15 +165,15 @@ export class Mailbox {
    */
   textOf({ id }: Message, kept: string): string | null {
     if (this.fetched?.id === id) return this.fetched.text
-    const { host, writer } = this.deps
+    const { host, writer } = this.state
     const text = host.payloads.fetch(kept)
     if (typeof text === 'string') return text
     this.isReading = true
-    void fetchPatiently(host, text, kept, () => this.deps.phase !== 'gone').then(
+    void fetchPatiently(host, text, kept, () => this.state.phase !== 'gone').then(
       (there) => {
         this.isReading = false
         this.fetched = { id, text: there }
-        this.deps.scheduleTurn()
+        this.state.scheduleTurn()
       },
       (error: unknown) => writer.lose(error),
     )
@@ -218,6 +210,6 @@ export class Mailbox {
 
   /** How many messages had arrived when the mailbox was empty, as it still is for all that is known; or undefined. */
   get emptyAt(): number | undefined {
-    return this.isAllKnown && !this.hasSome ? this.deps.writer.arrived : undefined
+    return this.isAllKnown && !this.hasSome ? this.state.writer.arrived : undefined
   }
 }

@@ -9,9 +9,10 @@ import type { ChildStart } from '../../core/model/transition.ts'
 import { waitTargetOf, type RecordedCondition } from '../../core/model/wait-condition.ts'
 import { waitTargetKey } from '../../core/runtime/attachments.ts'
 import { WaitCall } from '../frame/body-call.ts'
+import type { FrameState } from '../frame/frame-state.ts'
 import { warnOfUnbegun } from '../api/misuse.ts'
-import type { FrameApi } from '../frame/frame-api.ts'
 import type { ChildSpec, WaitCase } from './wait-case.ts'
+import type { Waits } from './waits.ts'
 
 export interface NewWait {
   /** The identity of the call. */
@@ -24,51 +25,53 @@ export interface NewWait {
  * Takes a wait of the body. Settles with the value that the body gets for it. It is called when the body awaits, and not by a
  * method of its context, so the body is left here.
  */
-export function registerWait(frame: FrameApi, wait: NewWait): Promise<unknown> {
+export function registerWait(waits: Waits, wait: NewWait): Promise<unknown> {
   const call = new WaitCall(wait.name, wait.cases)
   call.isAwaited = true
-  leaveBody(frame.host.ports, () => begin(frame, call, wait))
+  leaveBody(waits.state.host.ports, () => begin(waits, call, wait))
   return call.promise
 }
 
 /** Begins a wait that the body has made and does not await yet: its children are started, and its time counts. */
-export function beginWait(frame: FrameApi, wait: NewWait): WaitCall {
+export function beginWait(waits: Waits, wait: NewWait): WaitCall {
   const call = new WaitCall(wait.name, wait.cases)
-  begin(frame, call, wait)
+  begin(waits, call, wait)
   return call
 }
 
 /** The body awaits a wait that has begun. */
-export function awaitBegun(frame: FrameApi, call: WaitCall): Promise<unknown> {
+export function awaitBegun(waits: Waits, call: WaitCall): Promise<unknown> {
   call.isAwaited = true
-  leaveBody(frame.host.ports, () => enterBegun(frame, call))
+  leaveBody(waits.state.host.ports, () => enterBegun(waits, call))
   return call.promise
 }
 
-function enterBegun(frame: FrameApi, call: WaitCall): void {
-  frame.enterWait(call)
+function enterBegun(waits: Waits, call: WaitCall): void {
+  waits.enter(call)
   const { failure } = call
-  if (failure !== null) frame.markReady(call, { failed: true, value: failure.error, seq: null })
+  if (failure !== null) waits.settler.markReady(call, { failed: true, value: failure.error, seq: null })
 }
 
-function begin(frame: FrameApi, call: WaitCall, { name, cases, place }: NewWait): void {
+function begin(waits: Waits, call: WaitCall, { name, cases, place }: NewWait): void {
+  const { state } = waits
+  const { history } = state
   call.place = place
-  const recorded = frame.history.wait(name)
+  const recorded = history.wait(name)
   if (recorded !== undefined) {
     const { conditions } = recorded.meta
-    if (!isSame(conditions, cases)) return frame.stuckAt(recorded)
+    if (!isSame(conditions, cases)) return state.frame.stuckAt(recorded)
     call.register(conditions, recorded.at)
     recall(call, cases, conditions)
-    if (call.isAwaited) frame.enterWait(call)
-    if (frame.history.hasEndedSince(recorded)) watchAgain(frame, call)
+    if (call.isAwaited) waits.enter(call)
+    if (history.hasEndedSince(recorded)) watchAgain(state, call)
     return
   }
-  if (call.isAwaited) frame.enterWait(call)
-  if (frame.isWriting) prepare(frame, call, cases)
+  if (call.isAwaited) waits.enter(call)
+  if (state.isWriting) prepare(waits, call, cases)
 }
 
 /** A run that has ended receives nothing any more. If it is retried, it watches the targets of its open waits again. */
-function watchAgain({ history, isWriting, writer }: FrameApi, { name, conditions }: WaitCall): void {
+function watchAgain({ history, isWriting, writer }: FrameState, { name, conditions }: WaitCall): void {
   if (!isWriting || history.has('wait', name)) return
   const watches = conditions.map(waitTargetOf).filter((watched) => watched !== null)
   if (watches.length > 0) writer.append({ kind: 'waiting', name, meta: { conditions }, data: null }, { watches })
@@ -106,10 +109,11 @@ function recall(call: WaitCall, cases: readonly WaitCase[], conditions: readonly
 }
 
 /** Prepares the runs that are to be started, at once if that is possible, and then registers the wait. */
-function prepare(frame: FrameApi, call: WaitCall, cases: readonly WaitCase[]): void {
+function prepare(waits: Waits, call: WaitCall, cases: readonly WaitCase[]): void {
+  const { state } = waits
   const asks = cases.map(({ spec }) => spec).filter(isChild)
   const fail = (error: unknown): void => {
-    if (call.isEntered) frame.markReady(call, { failed: true, value: error, seq: null })
+    if (call.isEntered) waits.settler.markReady(call, { failed: true, value: error, seq: null })
     else call.failure = { error }
   }
   try {
@@ -117,27 +121,28 @@ function prepare(frame: FrameApi, call: WaitCall, cases: readonly WaitCase[]): v
     const own = asks.filter((spec) => spec.runId === null && spec.prepared === null)
     for (const spec of asks) {
       if (spec.runId !== null) continue
-      const prepared = prepareChild(frame, spec)
+      const prepared = prepareChild(waits, spec)
       if (prepared instanceof Promise) later.push(prepared)
     }
-    if (later.length === 0) return register(frame, call, cases, own)
-    frame.preparing += 1
+    if (later.length === 0) return register(waits, call, cases, own)
+    waits.prepare()
     const refuse = (error: unknown): void => {
       fail(error)
-      if (frame.hasBodyEnded && !call.isAwaited) warnOfUnbegun(frame.host, frame.run, error)
+      if (state.hasBodyEnded && !call.isAwaited) warnOfUnbegun(state.host, state.run, error)
     }
     void Promise.all(later).then(
-      () => frame.prepared(() => register(frame, call, cases, own)),
-      (error: unknown) => frame.prepared(() => refuse(error)),
+      () => waits.prepared(() => register(waits, call, cases, own)),
+      (error: unknown) => waits.prepared(() => refuse(error)),
     )
   } catch (error) {
     fail(error)
   }
 }
 
-function prepareChild(frame: FrameApi, spec: ChildSpec): NewRun | Promise<NewRun> {
+function prepareChild(waits: Waits, spec: ChildSpec): NewRun | Promise<NewRun> {
+  const { state } = waits
   const { workflow, input, options } = spec
-  spec.prepared ??= frame.host.prepare({ parentId: frame.runId, workflow, input, options })
+  spec.prepared ??= state.host.prepare({ parentId: state.runId, workflow, input, options })
   if (spec.prepared instanceof Promise) {
     return spec.prepared.then((run) => {
       spec.prepared = run
@@ -148,7 +153,7 @@ function prepareChild(frame: FrameApi, spec: ChildSpec): NewRun | Promise<NewRun
 }
 
 /** Appends the entry. `own` are the runs that start with it. */
-function register(frame: FrameApi, call: WaitCall, cases: readonly WaitCase[], own: readonly ChildSpec[]): void {
+function register(waits: Waits, call: WaitCall, cases: readonly WaitCase[], own: readonly ChildSpec[]): void {
   const starts: ChildStart[] = []
   const started: Record<string, StartedChild> = {}
   for (const spec of own) {
@@ -159,7 +164,7 @@ function register(frame: FrameApi, call: WaitCall, cases: readonly WaitCase[], o
     const awaited = spec.kind === 'child' || isOutlasted
     starts.push({ run, awaited, onParentEnd: spec.onParentEnd === 'cancel' ? 'cancel' : 'abandon' })
     started[run.id] = isOutlasted ? { type, outlasted: true } : { type }
-    if (isOutlasted) frame.outlastedChildren.add(run.id)
+    if (isOutlasted) waits.outlast(run.id)
   }
   const conditions = cases.map(conditionOf)
   for (const { spec } of cases) if (spec.kind === 'delay') spec.begun ??= call
@@ -176,10 +181,10 @@ function register(frame: FrameApi, call: WaitCall, cases: readonly WaitCase[], o
   }
   const reaches = starts.length > 0 || watches.size > 0
   const attachment = reaches ? { starts, watches: [...watches.values()] } : null
-  frame.writer.append({ kind: 'waiting', name: call.name, meta, data: null }, attachment)
+  waits.state.writer.append({ kind: 'waiting', name: call.name, meta, data: null }, attachment)
   call.register(conditions, null)
-  frame.registered(call)
-  if (call.isEntered) frame.openWait(call)
+  waits.registered(call)
+  if (call.isEntered) waits.open(call)
 }
 
 function conditionOf({ tag, spec }: WaitCase): RecordedCondition {

@@ -4,7 +4,6 @@
 
 import { waitTargetKey, type Attachment } from '../../core/runtime/attachments.ts'
 import { damagedRow } from '../../core/payload/codec.ts'
-import type { Host } from '../../core/definition/definition.ts'
 import type { WokenBy, WokenMeta } from '../../core/model/entry.ts'
 import type { HoldfastError } from '../../core/errors/error.ts'
 import { targetOf, type WaitTarget } from '../../core/model/wait-target.ts'
@@ -20,28 +19,9 @@ import {
   type RecordedCondition,
   type Winner,
 } from '../../core/model/wait-condition.ts'
-import type { JournalWriter } from '../../core/runtime/journal-writer.ts'
 import type { WaitCall } from '../frame/body-call.ts'
-import type { OutlastedChildren } from './outlasted-children.ts'
-import type { RecordedPlace } from '../replay/history.ts'
-import type { Mailbox } from './mailbox.ts'
-import type { IdleCalls } from './idle-calls.ts'
-import type { Settler } from '../replay/settler.ts'
 import type { StepRunner } from '../steps/step-runner.ts'
-
-interface WakeDeps {
-  hasProgressed: boolean
-  readonly host: Host
-  readonly runId: string
-  readonly idleCalls: IdleCalls
-  readonly mailbox: Mailbox
-  readonly outlastedChildren: OutlastedChildren
-  readonly settler: Settler
-  readonly steps: StepRunner
-  readonly writer: JournalWriter
-  /** The payload of a message cannot be read: it stays in the mailbox. */
-  unreadable(error: unknown, at: RecordedPlace | null): void
-}
+import type { Waits } from './waits.ts'
 
 interface Candidate {
   readonly call: WaitCall
@@ -56,35 +36,35 @@ interface Decided extends Candidate {
  * Whether nothing can be decided yet, because messages that the open waits want have to be read first. Begins to read
  * them.
  */
-export function mustLook({ idleCalls, mailbox }: Pick<WakeDeps, 'idleCalls' | 'mailbox'>): boolean {
-  if (!idleCalls.wantsMessages || mailbox.isAllKnown) return false
-  const { names } = idleCalls
+export function mustLook({ idle, mailbox }: Waits): boolean {
+  if (!idle.wantsMessages || mailbox.isAllKnown) return false
+  const { names } = idle
   if (mailbox.isCurrent(names)) return false
   mailbox.read(names)
   return true
 }
 
 /** Journals the waits that are over and begins the steps whose delay is. */
-export function wakeDue(deps: WakeDeps): void {
-  const { host, idleCalls, mailbox, steps } = deps
-  const now = host.now()
-  const next = idleCalls.nextDue()
-  if (!idleCalls.isStarting && !mailbox.hasSome && (next === null || next > now)) return
-  const due = idleCalls.takeSteps(now)
+export function wakeDue(waits: Waits, steps: StepRunner): void {
+  const { state, idle, mailbox } = waits
+  const now = state.host.now()
+  const next = idle.nextDue()
+  if (!idle.isStarting && !mailbox.hasSome && (next === null || next > now)) return
+  const due = idle.takeSteps(now)
   const judge = (call: WaitCall): Winner | null =>
     winnerOf(call.conditions, { now, registeredAt: call.registeredAt, messages: mailbox.under(call.messageNames) })
   const judged = (call: WaitCall): Candidate => ({ call, winner: judge(call) })
-  let open = inOrder(idleCalls.candidates(now, mailbox.names).map(judged))
+  let open = inOrder(idle.candidates(now, mailbox.names).map(judged))
   for (let at = 0; at < open.length; at += 1) {
     const { call, winner } = open[at] as Decided
-    const brought = winner.message === null ? nothing : receive(deps, call, winner.tag, winner.message)
+    const brought = winner.message === null ? nothing : receive(waits, call, winner.tag, winner.message)
     if (brought === 'unreadable') return
     // Later messages must come later in the journal, too.
     if (brought === 'on its way') break
-    idleCalls.delete(call)
+    idle.delete(call)
     if (winner.message !== null) mailbox.take(winner.message)
-    wake(deps, call, { winner, brought, now })
-    if (winner.message === null || !idleCalls.isAwaited(winner.message.name)) continue
+    wake(waits, call, { winner, brought, now })
+    if (winner.message === null || !idle.isAwaited(winner.message.name)) continue
     // The message that another wait would have won with is gone: that wait may come true later now, or not at all.
     open = inOrder(open.slice(at + 1).map((one) => judged(one.call)))
     at = -1
@@ -102,19 +82,18 @@ function isDecided(candidate: Candidate): candidate is Decided {
 }
 
 function wake(
-  deps: WakeDeps,
+  waits: Waits,
   call: WaitCall,
   { winner, brought, now }: { readonly winner: Winner; readonly brought: Brought; readonly now: number },
 ): void {
-  const { writer, settler, outlastedChildren } = deps
+  const { state, settler } = waits
   const { tag, trueAt, message } = winner
   const { by, data, isKept } = brought
   const seenAt = Math.max(now, trueAt)
   const meta: WokenMeta = { winner: tag, trueAt, seenAt, ...(by === null ? {} : { by }) }
-  deps.hasProgressed = true
-  writer.append({ kind: 'woken', name: call.name, meta, data }, withdrawal(deps, call, message), isKept)
-  if (by?.ended !== undefined || by?.refused !== undefined) outlastedChildren.ended(by.name)
-  settler.markReady(call, { failed: false, value: { meta, data, isKept }, seq: writer.seq })
+  state.writer.append({ kind: 'woken', name: call.name, meta, data }, withdrawal(waits, call, message), isKept)
+  if (by?.ended !== undefined || by?.refused !== undefined) waits.ended(by.name)
+  settler.enqueue(call, { failed: false, value: { meta, data, isKept }, seq: state.writer.seq })
 }
 
 interface Brought {
@@ -130,18 +109,19 @@ const nothing: Brought = { by: null, data: null, isKept: false }
  * The payload of a message, encoded anew for the entry that is about to be appended: its sender encoded it for another place.
  * A payload that is stored elsewhere is fetched first; one that cannot be read stays in the mailbox.
  */
-function receive(deps: WakeDeps, call: WaitCall, tag: string, message: Message): Brought | 'on its way' | 'unreadable' {
-  const { payloads } = deps.host
+function receive(waits: Waits, call: WaitCall, tag: string, message: Message): Brought | 'on its way' | 'unreadable' {
+  const { state, mailbox } = waits
+  const { payloads } = state.host
   try {
     const condition = call.conditions.find((one) => one.tag === tag && messageNameOf(one) === message.name)
     const { by, data, from } = broughtBy(payloads.namespace, condition, message)
     if (data === null || payloads.isMovable(data)) return { by, data, isKept: true }
-    const text = deps.mailbox.textOf(message, data)
+    const text = mailbox.textOf(message, data)
     if (text === null) return 'on its way'
-    const to = payloads.place(deps.runId, deps.writer.seq + 1, 'woken', call.name)
+    const to = payloads.place(state.runId, state.writer.seq + 1, 'woken', call.name)
     return { by, data: payloads.received(text, from, to), isKept: false }
   } catch (error) {
-    deps.unreadable(error, { seq: deps.writer.seq + 1, name: call.name })
+    state.frame.unreadable(error, { seq: state.writer.seq + 1, name: call.name })
     return 'unreadable'
   }
 }
@@ -189,20 +169,16 @@ function malformed({ id, kind }: Message, from: Place): HoldfastError {
  * The effects that go with the end of a wait: the message leaves, and targets that only this wait watched are no longer
  * watched.
  */
-function withdrawal(
-  { idleCalls, outlastedChildren }: WakeDeps,
-  call: WaitCall,
-  message: Message | null,
-): Attachment | null {
+function withdrawal({ idle, outlasted }: Waits, call: WaitCall, message: Message | null): Attachment | null {
   const watches: WaitTarget[] = []
   const unwatches: WaitTarget[] = []
   for (const watched of waitTargetsIn(call.conditions)) {
     const name = targetOf(watched)
-    const isShared = isWatchedIn(idleCalls.wantingOf(name), watched)
+    const isShared = isWatchedIn(idle.wantingOf(name), watched)
     // A registration that is not durable may not have been sent, and then it need not be.
     const isUsedUp = message?.name === name && call.registeredAt !== null && usesUp(message, watched)
     if (isUsedUp && isShared) watches.push(watched)
-    const isOutlasted = watched.kind === 'run' && outlastedChildren.has(name)
+    const isOutlasted = watched.kind === 'run' && outlasted.has(name)
     if (!isUsedUp && !isShared && !isOutlasted) unwatches.push(watched)
   }
   if (message === null && unwatches.length === 0) return null

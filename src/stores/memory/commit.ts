@@ -1,6 +1,6 @@
 // The effect of a transition on the row of a run, in place: a commit of the memory store makes no new row.
 
-import { dueAt } from '../../core/model/due.ts'
+import { advanceColumns, leaveColumns } from '../../core/rules/advance.ts'
 import type { Started } from '../../core/model/new-run.ts'
 import {
   commit,
@@ -13,7 +13,7 @@ import {
 import type { ControlWork } from '../../core/rules/control-run.ts'
 import { startRun } from '../../core/rules/start.ts'
 import { isTerminal, type Run } from '../../core/model/run.ts'
-import { undoAfter, type Transition } from '../../core/model/transition.ts'
+import type { Transition } from '../../core/model/transition.ts'
 import type { Row } from './tables/row.ts'
 import { MemoryStartWork } from './start.ts'
 import type { Tables } from './tables/tables.ts'
@@ -68,45 +68,19 @@ export function commitOne(unitOfWork: MemoryWork, transition: Transition): Commi
 
 /** Appends its entries; the lease stays. */
 function advance(tables: Tables, row: Row, transition: Transition, now: number): void {
-  const { id, append, undo, continues, keyId = null } = transition
-  tables.append(row, id, append, now, continues ?? row)
-  row.crashes = 0
-  row.keyId = keyId ?? row.keyId
-  if (undo !== null || continues !== null) turn(tables, row, transition)
-}
-
-/** The undo state of the run changes, or it begins anew. */
-function turn(tables: Tables, row: Row, { undo, continues }: Transition): void {
-  row.undo = undoAfter(row.undo, undo)
-  if (undo === 'due') {
-    row.timeoutAt = null
-    row.expiresAt = null
-    tables.bounds.note(row)
-  }
-  if (continues === null) return
-  tables.keys.free(row)
-  row.type = continues.type
-  row.version = continues.version
-  row.feed = continues.feed
-  row.base = row.seq
-  row.undo = 'none'
-  tables.keys.take(row)
+  const { id, append, undo, continues } = transition
+  const columns = advanceColumns(row, transition, now)
+  tables.append(row, id, append, now, columns)
+  if (continues !== null) tables.keys.free(row)
+  row.adoptAdvance(columns)
+  if (continues !== null) tables.keys.take(row)
+  if (undo === 'due') tables.bounds.note(row)
 }
 
 /** Ends the lease and leads the run to the status that the transition asks for. */
 function leave(tables: Tables, row: Row, transition: Transition, now: number): void {
-  row.status = transition.status ?? row.status
-  row.wakeNames = transition.parkIf?.wakeNames?.slice() ?? null
-  row.session = null
-  row.deadline = null
-  // The control request of a cancellation stays until that is over, and a cancellation has no bound on its time.
-  if (row.status === 'cancelling') row.timeoutAt = null
-  else row.controlRequest = null
+  row.adoptLeave(leaveColumns(row, transition, now))
   tables.bounds.note(row)
-  if (isTerminal(row.status)) return tables.end(row, now)
-  const due = dueAt(transition.due, now)
-  if (row.deletedAt !== null) tables.queues.remove(row, 'idle')
-  else if (row.status === 'pending' || row.status === 'cancelling') tables.schedule(row, due ?? now, now)
-  else if (row.status === 'waiting' && due !== null) tables.schedule(row, due, now)
-  else tables.queues.remove(row, 'idle')
+  if (isTerminal(row.status)) tables.end(row)
+  else if (row.due !== null) tables.schedule(row, row.due, now)
 }

@@ -1,6 +1,6 @@
 // The tables as the rules of a start read and write them.
 
-import { dueAt } from '../../core/model/due.ts'
+import { newRow } from '../../core/rules/new-row.ts'
 import type { StartWork, Twin } from '../../core/rules/start.ts'
 import type { Run } from '../../core/model/run.ts'
 import type { NewRun } from '../../store.ts'
@@ -27,14 +27,15 @@ export class MemoryStartWork extends MemoryUnitOfWork implements StartWork {
 
   insert(given: NewRun, isLeased: boolean): Run {
     const { tables, now } = this
-    const row = new Row(given, now)
+    const run = newRow(given, now, isLeased)
+    const row = new Row(run)
     tables.rows.set(given.id, row)
     tables.append(row, given.transition, [given.first], now)
     tables.keys.take(row)
     tables.bounds.note(row)
-    if (isLeased && given.lease !== null) tables.lease(row, given.lease, given.leaseMs, now)
-    else tables.schedule(row, dueAt(given.due, now) ?? now, now)
-    for (const draft of given.messages ?? []) this.put(draft)
+    if (run.due !== null) tables.schedule(row, run.due, now)
+    if (given.messages === undefined) return run
+    for (const draft of given.messages) this.put(draft)
     return row.view()
   }
 }

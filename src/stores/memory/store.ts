@@ -6,7 +6,7 @@ import { nextChoreInMs, type PageLimits } from '../../core/model/chore.ts'
 import { doChore } from '../../core/rules/messages/exchange.ts'
 import type { Fate } from '../../core/model/message.ts'
 import type { Clock } from '../../core/runtime/ports.ts'
-import { isClaimable, leaseMsOf } from '../../core/rules/claims/claim.ts'
+import { isClaimable } from '../../core/rules/claims/claim.ts'
 import { deadLetterPage } from '../../core/rules/messages/dead-letters.ts'
 import { matching } from '../../core/rules/find.ts'
 import { beatAnswer, extended } from '../../core/rules/claims/heartbeat.ts'
@@ -109,9 +109,7 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
         this.tables.queues.remove(row, 'idle')
       } else if (runs.length < limit) {
         turns.take(row)
-        this.tables.lease(row, { session: request.session, token: row.token + 1 }, leaseMsOf(row, request), now)
-        // A suspect is counted when it begins.
-        if (!isolated) row.crashes += 1
+        this.tables.claim(row, request, now)
         runs.push(row.view())
       } else break
     }
@@ -172,11 +170,10 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
     const unitOfWork = this.now()
     const { now } = unitOfWork
     const sessionsEnded = this.tables.bounds.sessions.endExpired(now)
-    const orphans = this.tables.bounds.orphans(now)
-    const over = this.tables.bounds.over(now)
-    const found = [...orphans, ...over].slice(0, request.limit)
+    const lost = this.tables.bounds.toRescue(now)
+    const found = lost.slice(0, request.limit)
     const rescued = rescuedTogether(found.map(({ id }) => rescueRun(unitOfWork, unitOfWork.run(id), request)))
-    const more = found.length < orphans.length + over.length
+    const more = found.length < lost.length
     const suspects = this.tables.queues.nextIsolated()
     return { ...rescued, sessionsEnded, suspects, more, next: this.tables.bounds.next(), now }
   }

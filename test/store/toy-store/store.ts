@@ -6,10 +6,9 @@ import {
   checkAll,
   checkExchange,
   checkFeed,
-  chooseClaims,
   choreOrder,
   choreTakenMs,
-  claimed,
+  claimColumns,
   commit,
   controlRun,
   countKeys,
@@ -18,6 +17,8 @@ import {
   doChore,
   extended,
   holds,
+  inClaimOrder,
+  isClaimable,
   HoldfastError,
   isOrphaned,
   isOverdue,
@@ -30,11 +31,13 @@ import {
   releaseRun,
   report,
   rescuedTogether,
+  rescueOrder,
   rescueRun,
   rewriteObjection,
   startRun,
   type Capabilities,
   type Change,
+  type ClaimRequest,
   type Clock,
   type DeadLetter,
   type Entry,
@@ -62,10 +65,13 @@ export class ToyStore implements Store, StoreAdmin {
   claim: Store['claim'] = this.method((work, request) => {
     const { now } = work
     const limit = work.hasEnded(request.session) ? 0 : request.limit
-    const { chosen, more, nextDue } = chooseClaims([...this.tables.runs.values()], { ...request, limit }, now)
-    const runs = chosen.map((run) => claimed(run, request, now))
+    const asked = this.queued(request)
+    const isClaimableNow = (run: Run): boolean => isClaimable(run, request, now)
+    const found = inClaimOrder(asked.filter(({ due }) => due <= now).filter(isClaimableNow), request)
+    const runs = found.slice(0, limit).map((run) => ({ ...run, ...claimColumns(run, request, now) }))
     for (const run of runs) this.tables.runs.set(run.id, run)
-    return { runs, more, nextDue, now }
+    const later = asked.flatMap(({ due }) => (due > now ? [due] : []))
+    return { runs, more: found.length > limit, nextDue: later.length === 0 ? null : Math.min(...later), now }
   })
 
   load: Store['load'] = this.method((_work, requests, mostBytes) => {
@@ -114,7 +120,8 @@ export class ToyStore implements Store, StoreAdmin {
     const dead = [...sessions].filter(([, { aliveUntil, hasEnded }]) => !hasEnded && aliveUntil <= now)
     for (const [id, session] of dead) sessions.set(id, { ...session, hasEnded: true })
     const isAlive = (session: string): boolean => sessions.get(session)?.hasEnded === false
-    const found = [...this.byId((run) => isOrphaned(run, isAlive, now)), ...this.byId((run) => isOverdue(run, now))]
+    const isLost = (run: Run): boolean => isOrphaned(run, isAlive, now) || isOverdue(run, now)
+    const found = [...runs.values()].filter(isLost).sort(rescueOrder)
     const chosen = found.slice(0, request.limit)
     const rescued = rescuedTogether(chosen.map(({ id }) => rescueRun(work, work.run(id), request)))
     const living = [...sessions.values()].filter(({ hasEnded }) => !hasEnded)
@@ -222,6 +229,16 @@ export class ToyStore implements Store, StoreAdmin {
 
   private assertOpen(): void {
     if (this.isClosed) throw new HoldfastError('CLOSED', 'This store is closed. Open a new one to go on.')
+  }
+
+  /** The runs of these types and versions that no session holds and that are or will be due. */
+  private queued({ selectors, isolated = false }: ClaimRequest): readonly (Run & { readonly due: number })[] {
+    const isAsked = ({ type, version, readiness }: Run): boolean =>
+      (readiness === 'isolated') === isolated && selectors.some((one) => one.type === type && one.version === version)
+    return [...this.tables.runs.values()].flatMap((run) => {
+      const { due } = run
+      return due !== null && isAsked(run) ? [{ ...run, due }] : []
+    })
   }
 
   private byId(isMeant: (run: Run) => boolean): readonly Run[] {

@@ -1,5 +1,5 @@
 // A body that awaits something of its own while it is replayed, however long that takes, is no body whose code has changed: it is
-// told of in one line. Only a call that it cannot have made then says that the code is another.
+// told of in one line, again every hour. Only a call that it cannot have made then says that the code is another.
 
 import { describe, expect, it } from 'vitest'
 import { workflow } from '../../../src/functions/api/workflow.ts'
@@ -95,25 +95,62 @@ describe('a body that awaits something of its own for long is not said to have c
     })
     t.isSlow = true
     await held.goOn('replayed')
-    await t.rig.pass(3_600_000)
+    await t.rig.pass(3_599_000)
     expect([await held.status(), warnings(t.rig).length]).toEqual(['running', 1])
+    await t.rig.pass(1_000)
+    expect([await held.status(), warnings(t.rig).length]).toEqual(['running', 2])
+    expect(warnings(t.rig)).toEqual([expect.stringContaining('for 1 s.'), expect.stringContaining('for 1 h.')])
     await t.end()
     expect(await held.status()).toBe('succeeded')
   })
 })
 
-describe('a body whose code has changed', () => {
-  it('and asks for nothing that it cannot have asked for then is given up after five minutes', async () => {
+describe('a call that was made beside others and has been removed looks like one that may still come', () => {
+  it('so its run is told of again and again, and can be paused, until its body ends or makes another call', async () => {
     const first = new FunctionRig()
     const asleep = await begin(first, (ctx) => Promise.all([ctx.sleep('1 day'), ctx.step('removed', first.gated)]))
     await first.succeed('removed')
     const rig = new FunctionRig()
     const after = workflow('test.own', (ctx) => ctx.sleep('1 day'))
     const held = await (await rig.adopt(after, await asleep.journal())).begin()
-    await rig.pass(299_000)
+    await rig.pass(24 * 3_600_000 - 1_000)
+    expect([await held.status(), warnings(rig).length]).toEqual(['running', 24])
+    expect(warnings(rig).at(-1)).toMatch(/has not asked for entry \d+ .*"removed".* for 23 h\./)
+    await held.pause()
+    await rig.pass(29_000)
     expect(await held.status()).toBe('running')
     await rig.pass(1_000)
     expect(await held.status()).toBe('paused')
-    expect((await held.journal()).at(-1)).toMatchObject({ meta: { reason: 'drift', recorded: { name: 'removed' } } })
+  })
+
+  it('and a pause that is withdrawn before it takes effect lets the next holder replay it', async () => {
+    const t = slow()
+    const held = await begin(t.rig, async (ctx) => {
+      await t.own()
+      await ctx.step('b', () => 1)
+      await ctx.sleep('1 day')
+    })
+    t.isSlow = true
+    await held.goOn('replayed')
+    await t.rig.pass(60_000)
+    const request = { kind: 'pause', reason: 'operator', note: null, at: 0 } as const
+    held.frame.applyControl(request)
+    await t.rig.quiet()
+    await t.rig.pass(30_000)
+    expect([await held.status(), held.departure?.kind]).toEqual(['running', 'given-back'])
+  })
+
+  it('also if the body awaits something of its own beside a call that it made before for hours', async () => {
+    const t = slow()
+    const held = await begin(t.rig, (ctx) => {
+      const nap = ctx.sleep('1 day')
+      return Promise.all([t.own().then(() => ctx.step('b', () => 'B')), nap.then(() => 'slept')])
+    })
+    t.isSlow = true
+    await held.goOn('replayed')
+    await t.rig.pass(2 * 3_600_000)
+    expect([await held.status(), held.departure]).toEqual(['running', null])
+    await t.end()
+    expect(await held.outcome()).toEqual({ status: 'succeeded', value: ['B', 'slept'] })
   })
 })

@@ -3,6 +3,7 @@
 // type share its turn. A worker that claims one run at a time names the type last that was served last.
 
 import type { Run } from '../../model/run.ts'
+import type { ClaimRequest } from './claim.ts'
 
 type Claimable = Pick<Run, 'id' | 'type' | 'priority' | 'due'>
 
@@ -23,8 +24,15 @@ export function placesOf(selectors: readonly Pick<Run, 'type'>[]): ReadonlyMap<s
   return places
 }
 
-/** Runs that are ready, of the types that a claim names, in the order in which it takes them. */
-export function inTurns<One extends Claimable>(
+/** Runs that a claim may take, in the order in which it takes them. Suspects are few: the longest due goes first. */
+export function inClaimOrder<One extends Claimable>(
+  claimable: readonly One[],
+  { selectors, isolated = false }: Pick<ClaimRequest, 'selectors' | 'isolated'>,
+): readonly One[] {
+  return isolated ? claimable.toSorted(dueOrder) : inTurns(claimable, selectors)
+}
+
+function inTurns<One extends Claimable>(
   ready: readonly One[],
   selectors: readonly Pick<Run, 'type'>[],
 ): readonly One[] {

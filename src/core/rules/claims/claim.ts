@@ -1,7 +1,6 @@
 // The request and the answer of a claim, which runs it may take, and the row of a claimed run. The order in which it takes
 // them is in `claim-order.ts`.
 
-import { inTurns, dueOrder } from './claim-order.ts'
 import { isTimeOver } from './deadline.ts'
 import { isReadable } from './readable.ts'
 import type { Entry } from '../../model/entry.ts'
@@ -56,30 +55,6 @@ export interface Fresh {
   readonly entry: Entry
 }
 
-/**
- * Which of these runs a claim takes, of those that no session holds. A store that keeps them in queues finds them there
- * instead.
- */
-export function chooseClaims(
-  runs: readonly Run[],
-  request: ClaimRequest,
-  now: number,
-): { readonly chosen: readonly Run[] } & Pick<Claimed, 'more' | 'nextDue'> {
-  const { selectors, isolated = false, limit } = request
-  const isSelected = ({ type, version, readiness }: Run): boolean =>
-    (isolated ? readiness === 'isolated' : readiness === 'ready' || readiness === 'timed') &&
-    selectors.some((one) => one.type === type && one.version === version)
-  const selected = runs.filter(isSelected)
-  const due = selected.filter((run) => isDue(run, now) && isClaimable(run, request, now))
-  const inOrder = isolated ? due.toSorted(dueOrder) : inTurns(due, selectors)
-  const [next] = selected.filter((run) => !isDue(run, now)).toSorted(dueOrder)
-  return { chosen: inOrder.slice(0, limit), more: inOrder.length > limit, nextDue: next?.due ?? null }
-}
-
-function isDue({ due }: Run, now: number): boolean {
-  return due !== null && due <= now
-}
-
 /** Whether a run that is due may be claimed: its time is not over, and the claimer can read it. */
 export function isClaimable(
   run: Pick<Run, 'timeoutAt' | 'expiresAt' | 'keyId'>,
@@ -89,11 +64,16 @@ export function isClaimable(
   return !isTimeOver(run, now) && isReadable(run, request)
 }
 
-/** The row of a run that was claimed. */
-export function claimed<Row extends Run>(run: Row, request: ClaimRequest, now: number): Row {
+/** The columns of a run that a claim writes. */
+export type ClaimColumns = Pick<
+  Run,
+  'status' | 'readiness' | 'due' | 'session' | 'token' | 'crashes' | 'deadline' | 'expiresAt' | 'wakeNames'
+>
+
+/** What a claim writes to a run that it takes. */
+export function claimColumns(run: Run, request: ClaimRequest, now: number): ClaimColumns {
   const leaseMs = leaseMsOf(run, request)
   return {
-    ...run,
     status: run.status === 'cancelling' ? 'cancelling' : 'running',
     readiness: 'leased',
     due: null,
@@ -107,7 +87,7 @@ export function claimed<Row extends Run>(run: Row, request: ClaimRequest, now: n
   }
 }
 
-/** How long a claim of that run lasts without a word of its holder. */
-export function leaseMsOf({ type, version }: Selector, { selectors }: ClaimRequest): number | null {
+/** How long a claim of that run lasts without a word of its holder. The first selector that names it counts. */
+function leaseMsOf({ type, version }: Selector, { selectors }: ClaimRequest): number | null {
   return selectors.find((one) => one.type === type && one.version === version)?.leaseMs ?? null
 }

@@ -28,6 +28,14 @@ export function isOverdue(run: Run, now: number): boolean {
   return isBoundByTime(run) && isTimeOver(run, now)
 }
 
+/**
+ * The order in which runs are rescued that were found together. The end of one may reach another, so that it is visible: runs
+ * with a holder first, each by id.
+ */
+export function rescueOrder(a: Pick<Run, 'id' | 'session'>, b: Pick<Run, 'id' | 'session'>): number {
+  return Number(a.session === null) - Number(b.session === null) || (a.id < b.id ? -1 : 1)
+}
+
 /** When the next of these runs, or sessions that live, may need a rescue, if nothing happens; null if none will. */
 export function nextRescue(runs: Iterable<Run>, aliveUntil: Iterable<number>): number | null {
   let next = Number.POSITIVE_INFINITY

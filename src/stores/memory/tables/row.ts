@@ -5,9 +5,11 @@ import type { KeyScope } from '../../../core/model/key.ts'
 import type { TakenMessage } from '../../../core/invariants/invariant.ts'
 import type { Fate, DeliveryOutcome } from '../../../core/model/message.ts'
 import type { Readiness, Run, RunStatus, UndoState, ControlRequest } from '../../../core/model/run.ts'
+import type { AdvanceColumns, LeaveColumns } from '../../../core/rules/advance.ts'
+import type { ClaimColumns } from '../../../core/rules/claims/claim.ts'
 import { loadPage, type Loaded, type LoadRequest } from '../../../core/rules/claims/load.ts'
 import type { LoadBudgets } from '../../../core/rules/claims/load-budget.ts'
-import type { DeadLetter, Message, NewRun, PayloadRewrite } from '../../../store.ts'
+import type { DeadLetter, Message, PayloadRewrite } from '../../../store.ts'
 
 /** A message, and the answer to its sender: a repeated message gets the same answer. */
 export interface Kept {
@@ -36,9 +38,9 @@ export class Row {
   keyId: string | null
   readonly priority: number
   readonly createdAt: number
-  status: RunStatus = 'pending'
-  readiness: Readiness = 'ready'
-  due: number | null = null
+  status: RunStatus
+  readiness: Readiness
+  due: number | null
   base = 1
   inbox = 0
   wakeNames: readonly string[] | null = null
@@ -46,9 +48,9 @@ export class Row {
   controlRequest: ControlRequest | null = null
   undo: UndoState = 'none'
   crashes = 0
-  token = 0
-  session: string | null = null
-  deadline: number | null = null
+  token: number
+  session: string | null
+  deadline: number | null
   timeoutAt: number | null
   expiresAt: number | null
   updatedAt: number
@@ -61,7 +63,8 @@ export class Row {
   /** By id, first in first out. Created by the first message: most runs never get one. */
   mailbox: Map<string, Kept> | null = null
 
-  constructor(run: NewRun, now: number) {
+  /** The row of a new run: its journal has no entry yet, and its mailbox no message. */
+  constructor(run: Run) {
     this.id = run.id
     this.shard = run.shard
     this.type = run.type
@@ -74,12 +77,18 @@ export class Row {
     this.tags = copiedTags(run.tags)
     this.metadata = run.metadata
     this.feed = run.feed
-    this.keyId = run.keyId ?? null
+    this.keyId = run.keyId
     this.priority = run.priority
-    this.createdAt = now
-    this.timeoutAt = run.timeoutMs === null ? null : now + run.timeoutMs
-    this.expiresAt = run.expiresInMs === null ? null : now + run.expiresInMs
-    this.updatedAt = now
+    this.createdAt = run.createdAt
+    this.status = run.status
+    this.readiness = run.readiness
+    this.due = run.due
+    this.token = run.token
+    this.session = run.session
+    this.deadline = run.deadline
+    this.timeoutAt = run.timeoutAt
+    this.expiresAt = run.expiresAt
+    this.updatedAt = run.updatedAt
   }
 
   get seq(): number {
@@ -171,6 +180,46 @@ export class Row {
     this.endedAt = run.endedAt
     this.deletedAt = run.deletedAt
     this.deleteReason = run.deleteReason
+  }
+
+  /** Copies what a claim writes into this row. */
+  adoptClaim(columns: ClaimColumns): void {
+    this.status = columns.status
+    this.readiness = columns.readiness
+    this.due = columns.due
+    this.session = columns.session
+    this.token = columns.token
+    this.crashes = columns.crashes
+    this.deadline = columns.deadline
+    this.expiresAt = columns.expiresAt
+    this.wakeNames = columns.wakeNames
+  }
+
+  /** Copies what a transition writes while the lease stays; `seq` is the length of the journal. */
+  adoptAdvance(columns: AdvanceColumns): void {
+    this.crashes = columns.crashes
+    this.updatedAt = columns.updatedAt
+    this.keyId = columns.keyId
+    this.undo = columns.undo
+    this.timeoutAt = columns.timeoutAt
+    this.expiresAt = columns.expiresAt
+    this.type = columns.type
+    this.version = columns.version
+    this.feed = columns.feed
+    this.base = columns.base
+  }
+
+  /** Copies what a transition writes with which the lease ends. */
+  adoptLeave(columns: LeaveColumns): void {
+    this.status = columns.status
+    this.readiness = columns.readiness
+    this.due = columns.due
+    this.session = columns.session
+    this.deadline = columns.deadline
+    this.wakeNames = columns.wakeNames?.slice() ?? null
+    this.controlRequest = columns.controlRequest
+    this.timeoutAt = columns.timeoutAt
+    this.endedAt = columns.endedAt
   }
 
   /** The row as others may see it: later changes do not reach it. */

@@ -2,10 +2,11 @@
 // and leaves rows, queues, keys and bounds in agreement.
 
 import { defaultPageLimits, type PageLimits } from '../../../core/model/chore.ts'
+import { claimColumns, type ClaimRequest } from '../../../core/rules/claims/claim.ts'
 import { nearDeadline } from '../../../core/rules/claims/deadline.ts'
 import type { Draft, Entry } from '../../../core/model/entry.ts'
 import type { Rewrite } from '../../../core/rules/rewrite.ts'
-import { isTerminal, type Lease, type Run } from '../../../core/model/run.ts'
+import { isTerminal, type Run } from '../../../core/model/run.ts'
 import { fedCount } from '../../../core/rules/feed-entries.ts'
 import { Bounds } from './time-bounds.ts'
 import { Feed } from './feed.ts'
@@ -56,15 +57,10 @@ export class Tables {
     row.updatedAt = now
   }
 
-  lease(row: Row, lease: Lease, leaseMs: number | null, now: number): void {
-    if (row.status !== 'cancelling') row.status = 'running'
-    row.session = lease.session
-    row.token = lease.token
-    row.deadline = leaseMs === null ? null : now + leaseMs
-    row.expiresAt = null
-    row.wakeNames = null
-    this.bounds.note(row)
+  claim(row: Row, request: ClaimRequest, now: number): void {
     this.queues.remove(row, 'leased')
+    row.adoptClaim(claimColumns(row, request, now))
+    this.bounds.note(row)
   }
 
   schedule(row: Row, due: number, now: number): void {
@@ -78,13 +74,10 @@ export class Tables {
     if (at !== null) this.hints.give({ kind: 'deadline', at })
   }
 
-  end(row: Row, now: number): void {
-    row.endedAt = now
-    row.expiresAt = null
+  /** The row, which no queue has, is over. */
+  end(row: Row): void {
     this.keys.free(row)
     this.keys.take(row)
-    this.bounds.note(row)
-    this.queues.remove(row, 'idle')
     this.hints.give({ kind: 'ended', runId: row.id })
   }
 

@@ -1,7 +1,7 @@
 // The runs that time, or the death of a holder, can take: which rows are held, which have a bound on their time, and which of
 // them a rescue must look at now. A row that is over, or that no session holds and no time bounds, is not in here.
 
-import { isOrphaned, isOverdue, nextRescue } from '../../../core/rules/claims/rescue.ts'
+import { isOrphaned, isOverdue, nextRescue, rescueOrder } from '../../../core/rules/claims/rescue.ts'
 import { Sessions } from './sessions.ts'
 import type { Row } from './row.ts'
 
@@ -20,31 +20,23 @@ export class Bounds {
     else this.timed.delete(row)
   }
 
-  /** Rows whose holder is dead or past its deadline. */
-  orphans(now: number): readonly Row[] {
+  /** Rows whose holder is dead or past its deadline, and rows whose time is over and that no session holds. */
+  toRescue(now: number): readonly Row[] {
     const isAlive = (session: string): boolean => this.sessions.isAlive(session)
-    return byId(this.held, (row) => isOrphaned(row, isAlive, now))
+    const orphans = Array.from(this.held).filter((row) => isOrphaned(row, isAlive, now))
+    const over = Array.from(this.timed).filter((row) => isOverdue(row, now))
+    return [...orphans, ...over].sort(rescueOrder)
   }
 
-  /** Rows whose time is over and that no session holds. */
-  over(now: number): readonly Row[] {
-    return byId(this.timed, (row) => isOverdue(row, now))
-  }
-
-  /** Rows that this session holds. */
+  /** Rows that this session holds, in the order of their ids. */
   heldBy(session: string): readonly Row[] {
-    return byId(this.held, (row) => row.session === session)
+    return Array.from(this.held)
+      .filter((row) => row.session === session)
+      .sort((a, b) => (a.id < b.id ? -1 : 1))
   }
 
   /** When the next session, deadline or timeout runs out. */
   next(): number | null {
     return nextRescue([...this.held, ...this.timed], this.sessions.expiries())
   }
-}
-
-/** Every rescue takes runs in the same order, so that none is skipped for ever. */
-function byId(rows: Iterable<Row>, chosen: (row: Row) => boolean): readonly Row[] {
-  return Array.from(rows)
-    .filter(chosen)
-    .sort((a, b) => (a.id < b.id ? -1 : 1))
 }

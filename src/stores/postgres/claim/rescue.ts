@@ -9,7 +9,7 @@
 // cost of a rescue, and `rescue-look.ts` says how that stays cheap; every shard with work is a transaction of its own.
 
 import type { Run } from '../../../core/model/run.ts'
-import { rescuedTogether, rescueRun, type RescuedRuns } from '../../../core/rules/claims/rescue.ts'
+import { rescuedTogether, rescueOrder, rescueRun, type RescuedRuns } from '../../../core/rules/claims/rescue.ts'
 import type { Rescued, RescueRequest } from '../../../store.ts'
 import { PostgresUnitOfWork } from '../exchange/unit-of-work.ts'
 import { statement, type Dialect, type Statement } from '../dialect.ts'
@@ -115,7 +115,7 @@ export function createRescueQueries(
       if (leftOut.has(id)) leavesOut = true
       else if (!picked.has(id)) picked.set(id, one)
     }
-    const chosen = [...picked.values()].slice(0, limit).toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    const chosen = [...picked.values()].slice(0, limit).toSorted(rescueOrder)
     return { chosen, more: picked.size > chosen.length, leavesOut }
   }
 

@@ -195,7 +195,8 @@ function addHints(x: Execution, unitOfWork: PostgresUnitOfWork): void {
     const run = unitOfWork.run(id)
     const before = unitOfWork.before(id)
     if (run === undefined) continue
-    const isRequested = run.session !== null && run.controlRequest !== null && before?.controlRequest !== run.controlRequest
+    const isRequested =
+      run.session !== null && run.controlRequest !== null && before?.controlRequest !== run.controlRequest
     if (isRequested) x.hints.push({ kind: 'control', runId: id })
     // A row that only counts one message more, or is watched from here on, is scheduled as before.
     const isMoved = before?.due !== run.due || before.readiness !== run.readiness || before.status !== run.status

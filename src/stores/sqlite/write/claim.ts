@@ -1,7 +1,8 @@
 // Leases due runs. One lookup per selector, each along the index of ready runs; of the runs found, the types take turns. Runs
 // that have come due meanwhile are first moved from the timed ones to the ready ones.
 
-import { dueOrder, inTurns } from '../../../core/rules/claims/claim-order.ts'
+import { inClaimOrder } from '../../../core/rules/claims/claim-order.ts'
+import { claimColumns, type ClaimColumns } from '../../../core/rules/claims/claim.ts'
 import type { Run } from '../../../core/model/run.ts'
 import type { Claimed, ClaimRequest, ClaimSelector, Selector } from '../../../store.ts'
 import type { Batch } from './batch.ts'
@@ -83,10 +84,10 @@ export function look(db: Connection, { selectors, isolated = false, keys }: Clai
   }
 }
 
-export function claimRuns(batch: Batch, { session, selectors, limit, isolated = false, keys }: ClaimRequest): Claimed {
+export function claimRuns(batch: Batch, request: ClaimRequest): Claimed {
+  const { session, selectors, limit, isolated = false, keys } = request
   const { db, now } = batch
-  // The first that names a type and version counts.
-  const distinct = new Map(selectors.toReversed().map((one) => [nameOf(one), one]))
+  const distinct = new Map(selectors.map((one) => [nameOf(one), one]))
   const allowed = hasEnded(db, session) ? 0 : limit
   const ready: Run[] = []
   let nextDue: number | null = null
@@ -97,30 +98,10 @@ export function claimRuns(batch: Batch, { session, selectors, limit, isolated = 
     for (const run of find(batch, selector, allowed + 1, keys)) ready.push(run)
     nextDue = earlier(nextDue, isolated ? nextIsolatedOf(batch, selector) : nextDueOf(db, selector))
   }
-  const found = distinct.size === 1 ? ready : isolated ? ready.toSorted(dueOrder) : inTurns(ready, selectors)
-  // A suspect is counted when it begins.
-  const counted = isolated ? 0 : 1
-  const leased = new Map<number | null, string[]>()
-  const runs = found.slice(0, allowed).map((run): Run => {
-    const leaseMs = distinct.get(nameOf(run))?.leaseMs ?? null
-    const deadline = leaseMs === null ? null : now + leaseMs
-    const together = leased.get(deadline)
-    if (together === undefined) leased.set(deadline, [run.id])
-    else together.push(run.id)
-    const { token, crashes } = run
-    const status = run.status === 'cancelling' ? 'cancelling' : 'running'
-    const lease = {
-      status,
-      readiness: 'leased',
-      due: null,
-      expiresAt: null,
-      wakeNames: null,
-      session,
-      deadline,
-    } as const
-    return { ...run, ...lease, token: token + 1, crashes: crashes + counted }
-  })
-  for (const [deadline, ids] of leased) leaseAll(db, ids, session, deadline, counted)
+  // The lookup of one type is in order already.
+  const found = distinct.size === 1 ? ready : inClaimOrder(ready, request)
+  const runs = found.slice(0, allowed).map((run): Run => ({ ...run, ...claimColumns(run, request, now) }))
+  leaseAll(db, runs, isolated)
   return { runs, more: found.length > allowed, nextDue, now }
 }
 
@@ -165,21 +146,30 @@ function nextDueOf(db: Connection, { type, version }: ClaimSelector): number | n
   return (db.get(sql, [type, version])?.['due'] as number | null | undefined) ?? null
 }
 
-/** One statement for all: measured, a statement for each run costs a claim a third of its speed. */
-function leaseAll(
-  db: Connection,
-  ids: readonly string[],
-  session: string,
-  deadline: number | null,
-  counted: number,
-): void {
-  db.run(
-    `update runs set status = case status when 'cancelling' then status else 'running' end, readiness = 'leased',
-       due = null, session = ?, token = token + 1, crashes = crashes + ?, deadline = ?, expires_at = null
-     where ${isListed}`,
-    [session, counted, deadline, JSON.stringify(ids)],
-  )
+/**
+ * Writes the claimed rows. Their tokens and crashes are counted where they stand, so that one statement writes all runs of one
+ * status and deadline: measured, a statement for each run costs a claim a third of its speed.
+ */
+function leaseAll(db: Connection, runs: readonly Run[], isolated: boolean): void {
+  const groups = new Map<string, { readonly columns: ClaimColumns; readonly ids: string[] }>()
+  for (const run of runs) {
+    const name = `${run.status} ${run.deadline}`
+    const group = groups.get(name)
+    if (group === undefined) groups.set(name, { columns: run, ids: [run.id] })
+    else group.ids.push(run.id)
+  }
+  for (const { columns, ids } of groups.values()) {
+    const { status, readiness, due, session, deadline, expiresAt } = columns
+    const values = [status, readiness, due, session, isolated ? 0 : 1, deadline, expiresAt, JSON.stringify(ids)]
+    db.run(leaseSql, values)
+  }
 }
+
+/** The names that would wake a run are bound to its token: the next token makes them void. */
+const leaseSql = `
+  update runs set status = ?, readiness = ?, due = ?, session = ?, token = token + 1, crashes = crashes + ?, deadline = ?,
+    expires_at = ?
+  where ${isListed}`
 
 function nameOf({ type, version }: Selector): string {
   return `${version} ${type}`

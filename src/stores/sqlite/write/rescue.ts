@@ -4,7 +4,7 @@
 
 import type { Clock } from '../../../core/runtime/ports.ts'
 import type { Run } from '../../../core/model/run.ts'
-import { rescuedTogether, rescueRun, type RescuedRuns } from '../../../core/rules/claims/rescue.ts'
+import { rescuedTogether, rescueOrder, rescueRun, type RescuedRuns } from '../../../core/rules/claims/rescue.ts'
 import type { RescueRequest } from '../../../store.ts'
 import type { Batch } from './batch.ts'
 import { SqliteUnitOfWork } from './unit-of-work.ts'
@@ -84,11 +84,6 @@ export function outlook(db: Connection, clock: Pick<Clock, 'now'> | undefined): 
   const quiet = row?.['orphaned'] === 0 && (next === null || next > now)
   const suspects = row?.['suspects'] ?? null
   return { next, suspects, quiet, sessionsExpired: session !== null && session <= now, now }
-}
-
-/** The end of one run may reach another, so their order is visible: held runs first, each by id. */
-function rescueOrder(a: Run, b: Run): number {
-  return Number(a.session === null) - Number(b.session === null) || (a.id < b.id ? -1 : 1)
 }
 
 export function rescueRuns(batch: Batch, request: RescueRequest): RescuedRuns & { readonly more: boolean } {

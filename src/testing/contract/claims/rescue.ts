@@ -104,6 +104,29 @@ export const rescueCases: readonly ContractCase[] = [
     },
   },
   {
+    name: 'of runs that a rescue finds together, those with a holder come first, each by id, whatever found them',
+    near: true,
+    async run(bench) {
+      const { beat, start, hold, clock, rescue } = bench
+      // By session, deadline or timeout they are found in another order than that of their ids.
+      const over = [await start({ timeoutMs: 25_000 }), await start({ timeoutMs: 24_000 })].map(({ id }) => id)
+      await beat('alive', { leaseMs: 1_000_000 })
+      const held: string[] = []
+      for (const [session, leaseMs] of [
+        ['z', null],
+        ['a', null],
+        ['alive', 9_000],
+        ['alive', 8_000],
+      ] as const) {
+        held.push((await hold({ lease: { session, token: 1 }, leaseMs, timeoutMs: 20_000 })).runId)
+      }
+      await clock.advance(30_000)
+      const { ended, takenOver } = await rescue()
+      const order = (runs: readonly { readonly runId: string }[]): readonly string[] => runs.map(({ runId }) => runId)
+      assert.deepEqual([order(ended), takenOver], [[...held.toSorted(), ...over.toSorted()], []])
+    },
+  },
+  {
     name: 'a deadline that was moved in time is not missed',
     async run({ clock, beat, hold, rescue, commit }) {
       await beat('me', { leaseMs: 1_000_000 })

@@ -173,7 +173,7 @@ describe('code that changed under a live run', () => {
     })
     await rig.pass(4_900)
     expect(rig.lines.filter(({ level }) => level === 'warn').map(({ message }) => message)).toEqual([
-      expect.stringMatching(/has not asked for entry \d+ \(step-succeeded "b"\) for a second.*do that inside a step/),
+      expect.stringMatching(/has not asked for entry \d+ \(step-succeeded "b"\) for 1 s\..*do that inside a step/),
     ])
     slow()
     await rig.quiet()

@@ -34,7 +34,7 @@ const roles: readonly (readonly [RegExp, string | Roles])[] = [
   // Elsewhere the counter is written with the rest of the row.
   [/^update runs set inbox\b/, { start: 'messages', deliver: 'bump', other: 'write' }],
   [/^update runs set readiness = 'ready' where rowid\b/, 'promote'],
-  [/^update runs set status = case\b/, 'lease'],
+  [/^update runs set status = \?, readiness\b/, 'lease'],
   [/^update runs set deadline\b/, 'extend'],
 ]
 
