@@ -50,9 +50,9 @@ describe('a worker under development', () => {
 
   it('that cannot load its module waits for a change, however often that happens', () => {
     const { state, done } = played(ended(2), changed('a.ts'), ended(2))
-    expect(state).toMatchObject({ phase: 'resting', until: 'change' })
+    expect(state).toMatchObject({ phase: 'waiting', until: 'change' })
     expect(done).toEqual(['start', 'tell ended', 'start', 'tell ended'])
-    expect(played(ended(2), time).state.phase).toBe('resting')
+    expect(played(ended(2), time).state.phase).toBe('waiting')
   })
 
   it('that crashes is started again at once, then ever more rarely, and at once again after a change', () => {
@@ -89,7 +89,7 @@ describe('a worker under development', () => {
     for (const late of [working, ended(1), time, changed('a.ts')]) {
       expect(played(working, interrupted, ended(0), late).state.phase).toBe('over')
     }
-    expect(played(ended(2), working).state.phase).toBe('resting')
+    expect(played(ended(2), working).state.phase).toBe('waiting')
     expect(played(time).state.phase).toBe('starting')
   })
 })
