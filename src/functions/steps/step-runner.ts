@@ -2,9 +2,8 @@
 // every earlier entry of the run is durable (the barrier), and its result reaches the body as it will be read from the
 // journal, so that the first execution and a replay see the same value. An attempt of a step with undo is among those entries
 // itself: `begun` names it before it begins, so that the worker that ends the run knows of it. Steps that may not begin now
-// are held back, in the order of the calls: while recorded outcomes are being shown, while the run is to be paused or given
-// back, and while as many are under way as the workflow allows at once; a transaction also until the waits of its turn have
-// begun.
+// are held back, in the order of the calls: while recorded outcomes are shown, while the run is to be paused or given back, and
+// while as many are under way as the workflow allows at once; a transaction also until the waits of its turn have begun.
 
 import type { Draft, Entry } from '../../core/model/entry.ts'
 import { HoldfastError, isHoldfastError } from '../../core/errors/error.ts'
@@ -39,7 +38,6 @@ export class StepRunner implements AttemptListener<StepCall> {
   /** Steps with a `begun` entry of this frame that have not begun yet. */
   private named: Set<StepCall> | null = null
   private transactionStep: TransactionStep | null = null
-
   private undoList: Undoables | null = null
 
   constructor(state: FrameState, settler: Settler, waits: Waits) {
@@ -331,15 +329,13 @@ export class StepRunner implements AttemptListener<StepCall> {
 
   /** It was aborted and nothing comes after it, so its error is not reported; but it may have happened all the same. */
   private failedAtTheEnd(call: StepCall, attempt: Attempt): void {
-    const isUndoable = call.undo !== undefined && !call.isTransaction
-    if (attempt.hasTimedOut || isUndoable) this.recordAbandoned(call, attempt)
+    if (attempt.hasTimedOut || (call.undo !== undefined && !call.isTransaction)) this.recordAbandoned(call, attempt)
     this.state.scheduleTurn()
   }
 
   private write(draft: Draft, attempt: Attempt, place: number | null): void {
-    const { writer } = this.state
-    if (place === null) writer.append(draft)
-    else writer.bounced(attempt, place, draft)
+    if (place === null) this.state.writer.append(draft)
+    else this.state.writer.bounced(attempt, place, draft)
   }
 
   private delay(call: StepCall, ms: number): void {
