@@ -101,8 +101,7 @@ describe('a takeover', () => {
     expect(await after(second.run(run).result())).toEqual(['kept', 'at time 2'])
     const journal = await second.journal(run)
 
-    const late = (): Line | undefined =>
-      logger.lines.find(({ message }) => message.includes('is no longer held here'))
+    const late = (): Line | undefined => logger.lines.find(({ message }) => message.includes('is no longer held here'))
     expect(late()).toBeUndefined()
     letGo()
     await until(() => late() !== undefined)
