@@ -111,6 +111,8 @@ for (const [store, open] of [
     ['rescued run by run', runByRun],
     ['by copy', byCopy],
   ] as const) {
+    // Only the memory store could share an object with its caller; SQLite answers with what it has read.
+    if (made === byCopy && open === sqlite) continue
     runContract(`${store}, ${shape},`, async () => {
       const clock = createVirtualClock()
       return { store: made(await open(clock)), clock }

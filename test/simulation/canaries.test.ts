@@ -9,8 +9,8 @@ const patienceMs = 400_000
 describe('planted bugs', () => {
   it.each(canaries)(
     '$name is found: $told',
-    async ({ name, budget }) => {
-      const tally = await simulateBatch({ from: 0, seeds: budget, canary: name, twice: false, stopsAtFirst: true })
+    async ({ name, budget, from = 0 }) => {
+      const tally = await simulateBatch({ from, seeds: budget, canary: name, twice: false, stopsAtFirst: true })
       expect(tally.failures, `${name} survives ${budget} seeds`).toHaveLength(1)
     },
     patienceMs,

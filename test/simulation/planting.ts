@@ -13,8 +13,10 @@ export interface Canary {
   readonly name: string
   /** What is wrong with it. */
   readonly told: string
-  /** Within so many seeds it must be found. */
+  /** Within this many seeds it must be found. */
   readonly budget: number
+  /** The first seed to try, for a bug that few seeds show: the search begins near one that does. @default 0 */
+  readonly from?: number
   readonly mutation: Mutation
 }
 
