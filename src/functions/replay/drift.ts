@@ -12,6 +12,11 @@ export const silenceMs = 1_000
 export const driftGraceMs = 5_000
 /** How long before a pause takes effect in the middle of the replay: longer than a dry replay, which asks for one, waits. */
 export const pauseGraceMs = 30_000
+/**
+ * How long before drift is declared, if the body makes a call that the journal has no trace of. It may have been under way when a
+ * process died. But a step that was renamed since then looks the same, and its run must not keep its slot for ever.
+ */
+export const untracedGraceMs = 5 * 60_000
 /** How often the warning is repeated if it does not: the call may still come, so nothing is declared. */
 export const repeatMs = 60 * 60_000
 
@@ -24,8 +29,18 @@ export function hasChanged(entries: readonly Entry[], missing: Outcome, calls: I
   return false
 }
 
+/** Whether the journal knows nothing of one of these calls. */
+export function hasUntraced(entries: readonly Entry[], calls: Iterable<Call>): boolean {
+  for (const call of calls) if (tracesOf(entries, call).length === 0) return true
+  return false
+}
+
+function tracesOf(entries: readonly Entry[], call: Call): readonly Entry[] {
+  return entries.filter((one) => one.name === call.name && isOf(one, call.kind))
+}
+
 function mayPrecede(entries: readonly Entry[], { seq, entry }: Outcome, call: Call): boolean {
-  const traces = entries.filter((one) => one.name === call.name && isOf(one, call.kind))
+  const traces = tracesOf(entries, call)
   // A step was called before its first attempt began, and a wait before its entry.
   const isBefore = (one: Entry): boolean => one.seq < seq || (call.kind === 'step' && one.at - msOf(one) < entry.at)
   if (traces.some(isBefore)) return true

@@ -1,10 +1,11 @@
 // The entries that the body has not seen yet. Until it has seen all of them, nothing new is begun or written. If it does not
 // ask for a recorded call, and nothing else can move it on, then either it awaits a promise of its own or its code has
 // changed. After a second a warning says so. A body that makes a call which it cannot have made then has changed, and is
-// given up soon; one that does not may still ask, so it is waited for, and the warning is repeated.
+// given up soon, and one that makes a call which the journal does not know, after minutes. Any other may still ask, so it is
+// waited for, and the warning is repeated.
 
 import type { Cancel } from '../../core/runtime/ports.ts'
-import { driftGraceMs, hasChanged, pauseGraceMs, repeatMs, silenceMs } from './drift.ts'
+import { driftGraceMs, hasChanged, hasUntraced, pauseGraceMs, repeatMs, silenceMs, untracedGraceMs } from './drift.ts'
 import type { Outcome } from './history.ts'
 import { warnOfSilence } from '../api/misuse.ts'
 import type { FrameState } from '../frame/frame-state.ts'
@@ -34,16 +35,18 @@ export class ReplayProgress {
       warnOfSilence(state.host, state.run, first, silenceMs)
       this.after(driftGraceMs - silenceMs, (unrequested) => {
         if (hasChanged(state.claim?.entries ?? [], unrequested, settler.all())) state.frame.stuckAt(unrequested)
-        else
-          this.after(
-            pauseGraceMs - driftGraceMs,
-            () => state.frame.pausesReplay() || this.warnAgain(pauseGraceMs, repeatMs),
-          )
+        else this.after(pauseGraceMs - driftGraceMs, () => state.frame.pausesReplay() || this.waitLonger())
       })
     })
   }
 
-  /** It has been silent for so long, and makes no call that it cannot have made: only a promise of its own can move it on. */
+  private waitLonger(): void {
+    const { state, settler } = this
+    if (!hasUntraced(state.claim?.entries ?? [], settler.all())) return this.warnAgain(pauseGraceMs, repeatMs)
+    this.after(untracedGraceMs - pauseGraceMs, (unrequested) => state.frame.stuckAt(unrequested))
+  }
+
+  /** It has been silent for that long, and makes no call that it cannot have made: only a promise of its own can move it on. */
   private warnAgain(silentMs: number, atMs: number): void {
     this.after(atMs - silentMs, (unrequested) => {
       warnOfSilence(this.state.host, this.state.run, unrequested, atMs)
