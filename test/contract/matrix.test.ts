@@ -113,9 +113,10 @@ for (const [store, open] of [
   ] as const) {
     // Only the memory store could share an object with its caller; SQLite answers with what it has read.
     if (made === byCopy && open === sqlite) continue
-    runContract(`${store}, ${shape},`, async () => {
+    const subject = async (): Promise<ContractSubject> => {
       const clock = createVirtualClock()
       return { store: made(await open(clock)), clock }
-    })
+    }
+    runContract(`${store}, ${shape},`, subject, undefined, undefined, made === runByRun)
   }
 }

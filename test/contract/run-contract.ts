@@ -12,12 +12,14 @@ export function runContract(
   open: () => Promise<ContractSubject>,
   missing?: string,
   missingSlow?: string,
+  splitsCalls = false,
 ): void {
   describe(`HE-X1 WC-X1 ${store} keeps the contract of every store`, () => {
     const cases = storeContract.map((one) => [one.name, one] as const)
-    it.for(cases)('%s', { timeout: 120_000 }, async ([, { needs, near = false, slow = false, run }], context) => {
+    it.for(cases)('%s', { timeout: 120_000 }, async ([, { needs, near = false, slow = false, inOneCall = false, run }], context) => {
       if (missing !== undefined) context.skip(missing)
       if (slow && missingSlow !== undefined) context.skip(missingSlow)
+      if (inOneCall && splitsCalls) context.skip('it is about one call, and this test splits calls')
       const subject = await open()
       try {
         await subject.store.migrate()

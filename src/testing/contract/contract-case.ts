@@ -12,6 +12,8 @@ export interface ContractCase {
   readonly near?: boolean
   /** It needs more than a thousand runs: give it a minute. @default false */
   readonly slow?: boolean
+  /** It is about what one call does: a test that splits calls skips it. @default false */
+  readonly inOneCall?: boolean
   /** Rejects with a readable message if the store breaks the promise. */
   readonly run: (bench: ContractBench) => Promise<void>
 }

@@ -106,6 +106,7 @@ export const rescueCases: readonly ContractCase[] = [
   {
     name: 'of runs that a rescue finds together, those with a holder come first, each by id, whatever found them',
     near: true,
+    inOneCall: true,
     async run(bench) {
       const { beat, start, hold, clock, rescue } = bench
       // By session, deadline or timeout they are found in another order than that of their ids.
