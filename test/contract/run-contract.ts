@@ -16,19 +16,23 @@ export function runContract(
 ): void {
   describe(`HE-X1 WC-X1 ${store} keeps the contract of every store`, () => {
     const cases = storeContract.map((one) => [one.name, one] as const)
-    it.for(cases)('%s', { timeout: 120_000 }, async ([, { needs, near = false, slow = false, inOneCall = false, run }], context) => {
-      if (missing !== undefined) context.skip(missing)
-      if (slow && missingSlow !== undefined) context.skip(missingSlow)
-      if (inOneCall && splitsCalls) context.skip('it is about one call, and this test splits calls')
-      const subject = await open()
-      try {
-        await subject.store.migrate()
-        if (needs !== undefined && !subject.store.capabilities[needs]) context.skip(`${store} lacks ${needs}`)
-        await run(createContractBench({ ...subject, near }))
-      } finally {
-        await subject.store.close()
-      }
-    })
+    it.for(cases)(
+      '%s',
+      { timeout: 120_000 },
+      async ([, { needs, near = false, slow = false, inOneCall = false, run }], context) => {
+        if (missing !== undefined) context.skip(missing)
+        if (slow && missingSlow !== undefined) context.skip(missingSlow)
+        if (inOneCall && splitsCalls) context.skip('it is about one call, and this test splits calls')
+        const subject = await open()
+        try {
+          await subject.store.migrate()
+          if (needs !== undefined && !subject.store.capabilities[needs]) context.skip(`${store} lacks ${needs}`)
+          await run(createContractBench({ ...subject, near }))
+        } finally {
+          await subject.store.close()
+        }
+      },
+    )
 
     it('no two cases have one name, so that a failure says which', () => {
       const names = storeContract.map(({ name }) => name)
