@@ -223,24 +223,23 @@ class Rekeying {
     else this.skipped += 1
   }
 
-  /** A run is taken out of the list only when it was tried, so that a call that is stopped here counts the others. */
   private async tryHeldAgain(): Promise<void> {
-    for (let left = this.held.length; left > 0;) {
-      const page = this.held.slice(0, Math.min(left, this.pageSize))
+    await this.again(this.held, async (id) => {
+      const [run] = await this.engine.store.get([id])
+      if (run !== undefined) await this.rekey(run)
+    })
+    await this.again(this.heldLetters, (letter) => this.rekeyLetter(letter))
+  }
+
+  /** Tries each of a list once. It leaves the list only when it was tried, so that a call that is stopped here counts the others. */
+  private async again<Item>(list: Item[], work: (item: Item) => Promise<void>): Promise<void> {
+    for (let left = list.length; left > 0;) {
+      const page = list.slice(0, Math.min(left, this.pageSize))
       left -= page.length
-      await this.each(page, this.next, async (id) => {
-        const [run] = await this.engine.store.get([id])
-        if (run !== undefined) await this.rekey(run)
+      await this.each(page, this.next, async (item) => {
+        await work(item)
         // One that is still held was added at the end.
-        this.held.shift()
-      })
-    }
-    for (let left = this.heldLetters.length; left > 0;) {
-      const page = this.heldLetters.slice(0, Math.min(left, this.pageSize))
-      left -= page.length
-      await this.each(page, this.next, async (letter) => {
-        await this.rekeyLetter(letter)
-        this.heldLetters.shift()
+        list.shift()
       })
     }
   }
