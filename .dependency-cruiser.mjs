@@ -18,6 +18,7 @@ export const rooms = {
   testing: {
     src: [
       'core',
+      'deciders',
       'store.ts',
       'stores/memory',
       'engine',
@@ -30,6 +31,44 @@ export const rooms = {
     builtins: true,
   },
   http: { src: ['core', 'client'], builtins: true, packages: ['hono', '@hono/node-server', 'cloudevents'] },
+}
+
+/**
+ * The rooms inside a room, lowest first: which rooms and files of the same room each may import besides itself. The files
+ * beside them put them together, and may import all. Other rooms have no row, because their inner rooms import each other:
+ * only `no-cycles` holds between their files.
+ */
+export const innerRooms = {
+  core: {
+    errors: [],
+    text: ['errors'],
+    model: ['errors', 'text', 'runtime/ports.ts'],
+    completion: ['errors', 'text', 'model', 'runtime/ports.ts'],
+    payload: ['errors', 'text', 'model'],
+    rows: ['errors', 'text', 'model'],
+    rules: ['errors', 'text', 'model', 'rows', 'runtime/ports.ts'],
+    definition: ['errors', 'text', 'model', 'completion', 'payload', 'rules', 'runtime/ports.ts'],
+    runtime: ['errors', 'text', 'model', 'payload', 'rows', 'definition'],
+    invariants: ['errors', 'text', 'model', 'rules'],
+  },
+  worker: {
+    release: [],
+    perform: ['release', 'contention.ts'],
+    claim: ['release', 'perform', 'contention.ts'],
+  },
+  cli: {
+    output: ['io.ts'],
+    dev: [],
+    input: ['output', 'command-call.ts', 'io.ts', 'usage.ts'],
+    commands: ['output', 'dev', 'input', 'command-call.ts', 'deploy-gate.ts', 'follow.ts', 'io.ts', 'usage.ts'],
+  },
+  'stores/sqlite': {
+    driver: [],
+    schema: ['driver'],
+    read: ['driver', 'schema'],
+    write: ['driver', 'schema', 'read'],
+    transactions: ['driver', 'schema', 'read', 'write'],
+  },
 }
 
 /** Each store may import core, the port, node: modules and its drivers; never another store. */
@@ -83,7 +122,34 @@ function allowOnly(name, from, self, { src, builtins = false, packages: allowed 
   return rules
 }
 
+/** An inner room may import itself and what its row names, of the room that it stands in. */
+function innerRules(room, inner) {
+  const at = `^src/${room}/`
+  const rules = Object.entries(inner).map(([name, allowed]) => ({
+    name: `inner-${room}-${name}`,
+    severity: 'error',
+    from: { path: `${at}${name}/` },
+    to: { path: at, pathNot: inside([name, ...allowed].map((one) => `${room}/${one}`)) },
+  }))
+  const unknown = {
+    name: `inner-${room}-unknown`,
+    comment: 'A new folder here needs a row in the table of inner rooms.',
+    severity: 'error',
+    from: { path: `${at}[^/]+/`, pathNot: `${at}(?:${Object.keys(inner).join('|')})/` },
+    to: {},
+  }
+  return [...rules, unknown]
+}
+
 const forbidden = [
+  ...Object.entries(innerRooms).flatMap(([room, inner]) => innerRules(room, inner)),
+  {
+    name: 'ports-alone',
+    comment: 'The lower rooms of core import the ports, which must not bring the higher ones along.',
+    severity: 'error',
+    from: { path: '^src/core/runtime/ports\\.ts$' },
+    to: { path: source },
+  },
   ...Object.entries(rooms).flatMap(([room, row]) =>
     allowOnly(`room-${room}`, { path: `^src/${room}/` }, `^src/${room}/`, row),
   ),

@@ -26,11 +26,7 @@ const deep = [
 ]
 
 /** What needs a process of its own: it measures memory, or puts something in the place of a module. */
-const apart = [
-  'test/unit/functions/parked-heap.test.ts',
-  'test/unit/stores/memory/tables/heap.test.ts',
-  'test/unit/stores/postgres/{exact-types,rights}.test.ts',
-]
+const apart = ['test/unit/stores/memory/tables/heap.test.ts', 'test/unit/stores/postgres/{exact-types,rights}.test.ts']
 
 /**
  * `npm test`. To start a process and to load everything anew takes most files longer than their tests do, so each of the two

@@ -4,7 +4,7 @@ import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Task, Told } from './child.ts'
 import { median } from './numbers.ts'
-import type { Case, Goal, Scenario, Settings } from './scenario.ts'
+import type { Better, Case, Goal, Scenario, Settings } from './scenario.ts'
 import { storeKindOf } from './stores.ts'
 
 /** One line of the table: a metric of a case over all its samples. */
@@ -17,6 +17,8 @@ export interface Result {
   readonly value: number
   readonly samples: readonly number[]
   readonly goal: Goal | null
+  /** Which way is better, if it can be compared with a baseline; otherwise null. */
+  readonly better: Better | null
 }
 
 const child = fileURLToPath(new URL('child.js', import.meta.url))
@@ -61,9 +63,10 @@ async function measureCase(
   if (one.isolated === true) {
     for (let count = 0; count < samples; count += 1) told.push(...(await perform({ ...task, warmUpMs: 0, samples: 1 })))
   } else told.push(...(await perform(task)))
-  return (told[0] ?? []).map(({ metric, unit, goals }, at) => {
+  return (told[0] ?? []).map(({ metric, unit, goals, better = null }, at) => {
     const values = told.map((readings) => readings[at]?.value ?? Number.NaN)
     const shared = { scenario: scenario.name, case: one.name, metric, unit }
-    return { ...shared, value: median(values), samples: values, goal: goals?.[storeKindOf(settings.store)] ?? null }
+    const goal = goals?.[storeKindOf(settings.store)] ?? null
+    return { ...shared, value: median(values), samples: values, goal, better }
   })
 }

@@ -1,25 +1,35 @@
 // One worker process of a crowd. It connects when it is told what to do, begins when it is told to go, says how far it is now
-// and then, and stops when it is told to.
+// and then, when it comes to rest and when it is asked, and stops when it is told to.
+//
+// It tells seldom: a message took 180 µs of it and 90 µs of the parent on a busy machine. From sixteen processes a hundred times a
+// second, that was a fifth of two cores.
 
 import { once } from 'node:events'
 import type { Claims, Place, QueueName } from './crowd/queue.ts'
 import { queueNamed } from './crowd/queues.ts'
 
-/** What the parent asks for, first. Any later message is the word for the next thing to do. */
+/** What the parent asks for, first. Any later message is a `CrowdWord`. */
 export interface CrowdTask {
   readonly queue: QueueName
   readonly place: Place
   readonly slots: number
 }
 
+export type CrowdWord = 'go' | 'tell' | 'stop'
+
 /** What the child tells; before it has begun, that it is ready. */
 export interface CrowdTold {
   readonly performed: number
   readonly claims: Claims | null
+  /** Processor time of this process since it was told to go, in microseconds. */
+  readonly cpuUs: number
   readonly isOver: boolean
 }
 
-const tellEveryMs = 10
+const lookEveryMs = 10
+/** It tells after this many looks, or when nothing was performed between so many. */
+const tellEvery = 10
+const restsAfter = 3
 
 process.once('disconnect', () => process.exit())
 const [task] = (await once(process, 'message')) as [CrowdTask]
@@ -29,15 +39,37 @@ let performed = 0
 const hand = await queue.open(task.place, task.slots, () => {
   performed += 1
 })
+let began = process.cpuUsage()
+let told = 0
+let looks = 0
 const tell = (isOver: boolean): void => {
-  const told: CrowdTold = { performed, claims: hand.claims(), isOver }
-  process.send?.(told)
+  const { user, system } = process.cpuUsage(began)
+  const message: CrowdTold = { performed, claims: hand.claims(), cpuUs: user + system, isOver }
+  process.send?.(message)
+  told = performed
+  looks = 0
 }
 tell(false)
-await once(process, 'message')
+let seen = 0
+let resting = 0
+const look = (): void => {
+  looks += 1
+  resting = performed === seen ? resting + 1 : 0
+  seen = performed
+  if (performed > told && (looks >= tellEvery || resting === restsAfter)) tell(false)
+}
+
+const telling = await new Promise<NodeJS.Timeout>((resolve) => {
+  process.once('message', () => {
+    began = process.cpuUsage()
+    resolve(setInterval(look, lookEveryMs))
+  })
+})
+const stopped = new Promise<void>((resolve) => {
+  process.on('message', (word: CrowdWord) => (word === 'stop' ? resolve() : tell(false)))
+})
 await hand.start()
-const telling = setInterval(() => tell(false), tellEveryMs)
-await once(process, 'message')
+await stopped
 clearInterval(telling)
 await hand.stop()
 tell(true)

@@ -12,6 +12,9 @@ export interface Options {
   readonly store: string
   readonly only: string | undefined
   readonly profile: string | undefined
+  /** A baseline to compare with, and one to write. */
+  readonly compare: string | undefined
+  readonly writeBaseline: string | undefined
 }
 
 const known = {
@@ -20,6 +23,8 @@ const known = {
   store: { type: 'string' },
   only: { type: 'string' },
   profile: { type: 'string' },
+  compare: { type: 'string' },
+  'write-baseline': { type: 'string' },
   help: { type: 'boolean', short: 'h' },
 } as const
 
@@ -32,12 +37,17 @@ export function parseOptions(args: readonly string[]): Options {
     tokens: true,
   })
   checkTokens(tokens, known, seeHelp)
-  const text = (name: 'json' | 'store' | 'only' | 'profile'): string | undefined => values[name] as string | undefined
+  type TextName = Exclude<keyof typeof known, 'quick' | 'help'>
+  const text = (name: TextName): string | undefined => values[name] as string | undefined
   const store = checkStore(text('store') ?? 'memory')
   const only = scenarioNamed(text('only'), store)
   const profile = scenarioNamed(text('profile'), store)
   const { quick = false, help = false } = values as { quick?: boolean; help?: boolean }
-  return { quick, help, json: text('json'), store, only, profile }
+  const [compare, writeBaseline] = [text('compare'), text('write-baseline')]
+  const exclusive = Object.entries({ '--compare': compare, '--write-baseline': writeBaseline, '--profile': profile })
+  const given = exclusive.filter(([, value]) => value !== undefined).map(([name]) => name)
+  if (given.length > 1) throw new UsageError(`${given.join(' and ')} do not go together: give one of them.`)
+  return { quick, help, json: text('json'), store, only, profile, compare, writeBaseline }
 }
 
 export function helpText(): string {
@@ -53,6 +63,10 @@ export function helpText(): string {
   --store <store>       memory (default), sqlite (a fresh temporary file for each sample), sqlite:<path>,
                         postgres (a fresh server for all of it) or postgres://<address> (a schema for each sample)
   --json <file>         also write the results to a file
+  --compare <file>      measure the scenarios of a baseline, show which numbers moved and by how much, and exit with 1 if
+                        one moved by more than its spread; what moved is measured twice
+  --write-baseline <file>
+                        write the ratios and counts of the results as a baseline; with --only, those of one scenario
   --profile <scenario>  measure nothing; show in which functions the scenario's last case spends its time
   --help                this text
 

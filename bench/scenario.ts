@@ -20,7 +20,11 @@ export interface Reading {
   readonly unit: string
   readonly value: number
   readonly goals?: Goals
+  /** Which way is better, of a number that depends little on the machine: a ratio or a count. Only such are compared. */
+  readonly better?: Better
 }
+
+export type Better = 'higher' | 'lower'
 
 export interface Case {
   /** What tells it from the other cases of its scenario; empty if there is only one. */

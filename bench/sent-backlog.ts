@@ -45,7 +45,8 @@ async function drain(recorder: Recorder, session: string, batches: BacklogBatche
   const model = runId(0)
   const selectors = [{ type: 'bench.no-steps', version: 1 }]
   const [claim] = await recorder.sentBy((store) => store.claim({ session, selectors, limit: batches.claim }))
-  const commits = await recorder.sentBy((store) => store.commit([endingOf(session, model)]))
+  const ending = endingOf(session, model)
+  const commits = await recorder.sentBy((store) => store.commit([ending, { ...ending, runId: runId(1) }]))
   const commitsOf = commits.map((sent) => stencil(sent, model))
   const clients = await Promise.all(Array.from({ length: lanes + 1 }, () => recorder.connect()))
 
@@ -79,22 +80,23 @@ async function drain(recorder: Recorder, session: string, batches: BacklogBatche
   return performance.now() - began
 }
 
-/** The next claim begins where the last one ended: so does the store's. Those are the ninth and tenth of its values. */
+/** The next claim begins where the last one ended: so does the store's. Those are the last two of its values. */
 function goingOnFrom(claim: Sent, { place: rank, picked_due: due }: ClaimedRow): Sent {
-  const values = claim.values.map((value, index) => (index === 8 ? rank : index === 9 ? due : value))
-  return { ...claim, values }
+  return { ...claim, values: [...claim.values.slice(0, -2), rank, due] }
 }
 
-/** From a statement that was sent for one run, makes the same for any. */
+/** From a statement that was sent for two runs that differ in nothing but their ids, makes the same for any. */
 function stencil(sent: Sent, model: string): (ids: readonly string[]) => Sent {
-  const lists = sent.values.map((value) =>
-    typeof value === 'string' && value.startsWith('[') ? value.slice(1, -1).split(model) : null,
-  )
+  const lists = sent.values.map((value) => {
+    if (typeof value !== 'string' || !value.startsWith('{') || value === '{}') return null
+    // The first of two elements of the same length, between brackets and beside a comma.
+    return value.slice(1, value.length / 2).split(model)
+  })
   return (ids) => ({
     ...sent,
     values: sent.values.map((value, index) => {
       const parts = lists[index]
-      return parts === undefined || parts === null ? value : `[${ids.map((id) => parts.join(id)).join(',')}]`
+      return parts === undefined || parts === null ? value : `{${ids.map((id) => parts.join(id)).join(',')}}`
     }),
   })
 }

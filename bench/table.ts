@@ -4,7 +4,6 @@ import type { Result } from './conduct.ts'
 import { readable } from './numbers.ts'
 
 const heads = ['scenario', 'metric', 'median', 'unit', 'min – max', 'goal']
-const rightAligned = new Set([2])
 
 export function renderTable(results: readonly Result[]): string {
   const rows = results.map((result, index) => {
@@ -13,6 +12,15 @@ export function renderTable(results: readonly Result[]): string {
     const isFirst = before?.scenario !== result.scenario || before.case !== result.case
     return [isFirst ? title : '', result.metric, readable(result.value), result.unit, rangeOf(result), goalOf(result)]
   })
+  return renderColumns(heads, rows, new Set([2]))
+}
+
+/** Cells under their heads; the columns at these places are numbers, and stand to the right. */
+export function renderColumns(
+  heads: readonly string[],
+  rows: readonly (readonly string[])[],
+  rightAligned: ReadonlySet<number>,
+): string {
   const widths = heads.map((head, column) => Math.max(head.length, ...rows.map((row) => row[column]?.length ?? 0)))
   const line = (cells: readonly string[]): string =>
     cells

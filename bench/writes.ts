@@ -49,8 +49,14 @@ export function readingsOfWrites(
   if (writes === null) return []
   const goals: Goals = mostTransactions === undefined ? {} : { postgres: { is: 'at most', value: mostTransactions } }
   return [
-    { metric: `${what}WAL`, unit: `bytes/${per}`, value: writes.walBytes / count },
-    { metric: `${what}write transactions`, unit: `per ${per}`, value: writes.transactions / count, goals },
+    { metric: `${what}WAL`, unit: `bytes/${per}`, value: writes.walBytes / count, better: 'lower' },
+    {
+      metric: `${what}write transactions`,
+      unit: `per ${per}`,
+      value: writes.transactions / count,
+      goals,
+      better: 'lower',
+    },
   ]
 }
 

@@ -3,6 +3,7 @@
 // frames of an error's stack follow it, indented.
 
 import { inspect } from 'node:util'
+import { isHoldfastError } from './core/errors/error.ts'
 import type { Logger } from './core/runtime/ports.ts'
 import { visible } from './core/text/printable.ts'
 
@@ -27,11 +28,22 @@ function textOf(message: string, details: Details = {}): string {
   const plain: Record<string, unknown> = {}
   const frames: string[] = []
   for (const [name, value] of Object.entries(details)) {
-    plain[name] = value instanceof Error ? `${value.name}: ${value.message}` : value
+    plain[name] = value instanceof Error ? named(value, message) : value
     if (value instanceof Error) frames.push(...framesOf(value))
   }
   const text = Object.keys(plain).length === 0 ? '' : ` ${inspect(plain, shape)}`
-  return [visible(message + text), ...frames].join('\n')
+  const [first = '', ...more] = hasLines(message, details) ? message.split('\n') : [message]
+  return [visible(first + text), ...more.map((line) => `    ${visible(line)}`), ...frames].join('\n')
+}
+
+/** An error whose text the message has already is not shown twice. */
+function named(error: Error, message: string): string {
+  return error.message !== '' && message.includes(error.message) ? error.name : `${error.name}: ${error.message}`
+}
+
+/** The diff of a drift has lines of ours. The line breaks of any other message may be those of data. */
+function hasLines(message: string, { error }: Details): boolean {
+  return isHoldfastError(error, 'DRIFT') && message.endsWith(error.message)
 }
 
 /** Where an error was thrown. Its stack begins with its message, which is shown already. */

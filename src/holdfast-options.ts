@@ -8,9 +8,10 @@ import { HoldfastError } from './core/errors/error.ts'
 import type { Limits } from './core/definition/limits.ts'
 import type { Offload } from './core/payload/payload.ts'
 import type { Logger, Ports } from './core/runtime/ports.ts'
-import { shown } from './core/text/suggest.ts'
+import { checkBoolean, checkFunction, checkMethods, wrongOption } from './core/text/check-option.ts'
+import { checkOptions, shown } from './core/text/suggest.ts'
 import { transactionsOf, type TransactionRunner } from './engine/store/transact.ts'
-import type { Services } from './functions/api/context.ts'
+import type { Services } from './core/definition/services.ts'
 import type { Store } from './store.ts'
 
 export type HoldfastOptions = {
@@ -46,14 +47,14 @@ export type HoldfastOptions = {
   /** Where large payloads go instead of the journal. */
   readonly offload?: Offload
   /**
-   * How much one call may ask for, and how much may lie unread. @default 100,000 operations, unread messages, kept broadcasts and
-   * subscribers, 50 tags, priorities within a million of 0
+   * How much one call may ask for, and how much may lie unread. @default 100,000 operations, unread messages, kept
+   * broadcasts and subscribers, 50 tags, priorities within a million of 0
    */
   readonly limits?: Partial<Limits>
   /**
-   * The key from which the secrets of tokens are derived, for applications that keep it outside of the database: at least 32
-   * characters that cannot be guessed, the same in every process that performs runs. With another key, a run that is replayed
-   * returns tokens that complete nothing. @default a key that the store makes with its tables
+   * The key from which the secrets of completion tokens are derived, for applications that keep it outside of the database:
+   * at least 32 characters that cannot be guessed, the same in every process that performs runs. With another key, a run
+   * that is replayed returns tokens that complete nothing. @default a key that the store makes with its tables
    */
   readonly tokenKey?: string
   /**
@@ -67,7 +68,12 @@ export type HoldfastOptions = {
   readonly logger?: Logger
   /** Time, chance and order, for tests that own them. @default the machine's */
   readonly ports?: Partial<Omit<Ports, 'logger'>>
-} & ({} extends Services ? { readonly services?: Services } : { readonly services: Services })
+} & ServicesOption
+
+/** Declared services are required of a process that knows workflows: one that only sends and reads has no use for them. */
+type ServicesOption = {} extends Services
+  ? { readonly services?: Services }
+  : { readonly workflows?: never; readonly services?: Services } | { readonly services: Services }
 
 export const holdfastOptionNames = [
   'store',
@@ -87,6 +93,34 @@ export const holdfastOptionNames = [
   'logger',
   'ports',
 ]
+
+/** The methods of each port that is always called. */
+const portMethods: Readonly<Record<string, readonly string[]>> = {
+  clock: ['now', 'monotonic', 'after'],
+  turns: ['next'],
+  random: ['uint32'],
+  digest: ['sha256', 'hmac'],
+  effects: ['perform'],
+  scopes: ['follows', 'run', 'current', 'snapshot'],
+  bodies: ['enter', 'leave'],
+}
+
+/** Refuses options that are of another kind than they must be, before anything is opened. */
+export function checkKinds({ migrate, versionFor, codec, offload, logger, ports = {} }: HoldfastOptions): void {
+  const named = (option: string): string => `createHoldfast({ ${option} })`
+  checkBoolean(migrate, named('migrate'))
+  checkFunction(versionFor, named('versionFor'), '({ type, versions }) => 2')
+  checkMethods(codec, named('codec'), ['encode', 'decode'])
+  checkMethods(offload, named('offload'), ['put', 'get'])
+  if (offload !== undefined && !(typeof offload.thresholdBytes === 'number' && offload.thresholdBytes >= 0)) {
+    throw wrongOption(named('offload: { thresholdBytes }'), 'a number of bytes from 0', offload.thresholdBytes)
+  }
+  checkMethods(logger, named('logger'), ['debug', 'info', 'warn', 'error'])
+  checkOptions(ports, Object.keys(portMethods), named('ports'))
+  for (const [name, methods] of Object.entries(portMethods)) {
+    checkMethods(ports[name as keyof typeof ports], named(`ports: { ${name} }`), methods)
+  }
+}
 
 export function checkTokenKey(key: unknown): string | undefined {
   if (key === undefined || (typeof key === 'string' && key.length >= 32)) return key

@@ -48,6 +48,7 @@ import type { Starter } from './client/start/starts.ts'
 import { StartBuilder } from './client/start/start-builder.ts'
 import { Submitter } from './client/submitter.ts'
 import type { Target } from './client/send/signal-target.ts'
+import { unreadMessages, type UnreadMessages } from './client/read/unread.ts'
 import { usingTransaction, type TransactionClient } from './client/using.ts'
 import { jsonCodec } from './core/payload/codec.ts'
 import type { Topic } from './core/definition/declared-topic.ts'
@@ -58,18 +59,19 @@ import { withTimeout } from './core/runtime/backoff.ts'
 import { Payloads } from './core/payload/payload.ts'
 import { harmless, type Cancel, type Clock, type Ports } from './core/runtime/ports.ts'
 import { checkOptions } from './core/text/suggest.ts'
-import { newTokenKey } from './core/model/token.ts'
+import { newTokenKey } from './core/completion/completion-token.ts'
 import { Engine } from './engine/engine.ts'
 import { collectDefinitions } from './engine/registry.ts'
 import type { ReplayResult } from './engine/replay/replay-run.ts'
 import {
+  checkKinds,
   checkTokenKey,
   checkTransaction,
   checkTransactions,
   holdfastOptionNames,
   type HoldfastOptions,
 } from './holdfast-options.ts'
-import { checkStore, isPostgres, openStore } from './open-store.ts'
+import { checkStore, isPostgres, openStore, unmigrated } from './open-store.ts'
 import type { InvariantCheck, Store, StoreAdmin } from './store.ts'
 import { MemoryStore } from './stores/memory/store.ts'
 import { closeOnSignal, createRandom, isProduction, systemClock, systemPorts } from './system.ts'
@@ -102,18 +104,24 @@ export interface Holdfast extends Starter, Sender {
    * behind.
    */
   active(reference: RunReference): ActiveRun | null
+  /**
+   * The signals and broadcasts that a live run has not read, by name: how many, since when, and whether a wait has ever
+   * asked for the name. Counts the first 1,000 messages.
+   */
+  unread(reference: RunReference, options?: AbortOption): Promise<UnreadMessages>
   /** Everything that happened to a run, in order; of a very long one, or with heavy payloads, a part of it. */
   journal(reference: RunReference, options?: JournalOptions): Promise<readonly JournalEntry[]>
   /** The same page by page, however long it is: `for await (const page of holdfast.journalPages(run))`. */
   journalPages(reference: RunReference, options?: JournalPagesOptions): AsyncIterable<readonly JournalEntry[]>
   /**
    * A run with its whole journal, as data that JSON can hold: for `replay` of `holdfast/testing`, or for `holdfast check`.
-   * Payloads are in plain text, with any codec. The secret of every token is blanked, also of those in results and texts.
+   * Payloads are in plain text, with any codec. The secret of every completion token is blanked, also of those in results
+   * and texts.
    */
   export(reference: RunReference, options?: AbortOption): Promise<ExportedRun>
   /**
-   * Replays the journal of a run, of this store or exported, with the code that is registered here, and tells whether the two
-   * agree. No step is performed, and nothing is written or sent. Code of a body outside of steps is executed.
+   * Replays the journal of a run, of this store or exported, with the code that is registered here, and tells whether the
+   * two agree. No step is performed, and nothing is written or sent. Code of a body outside of steps is executed.
    */
   replay(run: RunReference | ExportedRun, options?: AbortOption): Promise<ReplayResult>
   /** Runs that match, newest first, by pages. */
@@ -131,7 +139,10 @@ export interface Holdfast extends Starter, Sender {
   resume(reference: RunReference, options?: ResumeOptions): Promise<ResumeOutcome>
   /** Lets a failed run go on where it failed. */
   retry(reference: RunReference, options?: NoteOptions): Promise<RetryOutcome>
-  /** Removes a run from sight: it is performed no more and its keys are free. Its status and its journal stay. */
+  /**
+   * Removes a run from sight: its keys are free, and no worker begins it any more. Its status and its journal stay. A worker
+   * that is performing it goes on until it waits or ends: cancel it first if it has to stop.
+   */
   remove(reference: RunReference, options?: RemoveOptions): Promise<void>
   /**
    * Cancels every live run that matches: of all runs only with `{ all: true }`. With `preview` nothing is changed: it tells
@@ -141,25 +152,25 @@ export interface Holdfast extends Starter, Sender {
   /** Retries every failed run that matches: of all runs only with `{ all: true }`. `preview` is that of `cancelMany`. */
   retryMany(filter: Filter, options?: NoteOptions & BulkOptions): Promise<BulkOutcome>
   /**
-   * Resumes every paused run that matches, or those that were paused for one reason, such as `crashes`: of all runs only with
-   * `{ all: true }`. `preview` is that of `cancelMany`.
+   * Resumes every paused run that matches, or those that were paused for one reason, such as `crashes`: of all runs only
+   * with `{ all: true }`. `preview` is that of `cancelMany`.
    */
   resumeMany(filter: Filter, options?: ResumeManyOptions): Promise<BulkOutcome>
   /**
-   * Pauses every run that matches and is pending, running or waiting: of all runs only with `{ all: true }`. A run that is being
-   * performed stops at its next checkpoint. `preview` is that of `cancelMany`.
+   * Pauses every run that matches and is pending, running or waiting: of all runs only with `{ all: true }`. A run that is
+   * being performed stops at its next checkpoint. `preview` is that of `cancelMany`.
    */
   pauseMany(filter: Filter, options?: PauseOptions & BulkOptions): Promise<BulkOutcome>
   /**
-   * Removes every run that matches from sight, regardless of its status: of all runs only with `{ all: true }`. Live ones are
-   * performed no more, and nothing of them is undone: cancel them first if their steps have to be. `preview` is that of
+   * Removes every run that matches from sight, regardless of its status: of all runs only with `{ all: true }`. No worker
+   * begins a live one any more, and nothing of it is undone: cancel it first if its steps have to be. `preview` is that of
    * `cancelMany`.
    */
   removeMany(filter: Filter, options?: RemoveOptions & BulkOptions): Promise<BulkOutcome>
   /**
    * Encrypts payloads anew that were written with another key than the current one of the codec, run by run. Runs that are
-   * being performed are skipped: call it again until none is left. Retained broadcasts, offloaded payloads and backups may need the old
-   * keys longer: docs/encryption.md.
+   * being performed are skipped: call it again until none is left. Retained broadcasts, offloaded payloads and backups may
+   * need the old keys longer: docs/encryption.md.
    */
   rekey(options?: RekeyOptions): Promise<RekeyResult>
   /** Checks what must be true of all runs in the store: names each invariant, with the runs that break it. */
@@ -198,6 +209,7 @@ export interface RunningWorker {
  */
 export async function createHoldfast(options: HoldfastOptions): Promise<Holdfast> {
   checkOptions(options, holdfastOptionNames, 'createHoldfast()')
+  checkKinds(options)
   const { workflows = [], codec = jsonCodec(), offload, logger, services, versionFor } = options
   const untilIntervalMs = toMs(options.untilInterval ?? '1h', 'createHoldfast({ untilInterval })', someTime)
   const pollMs = options.poll === undefined ? undefined : toMs(options.poll, 'createHoldfast({ poll })', pollBounds)
@@ -231,7 +243,7 @@ export async function createHoldfast(options: HoldfastOptions): Promise<Holdfast
   } catch (error) {
     // A store that does not answer may not close either.
     if (ownsStore) await withTimeout(ports.clock, closingMs, store.close())
-    throw error
+    throw isLeftToDeployment && options.migrate === undefined ? unmigrated(error) : error
   }
   return assemble(engine, { services, ownsStore, versionFor })
 }
@@ -266,6 +278,7 @@ function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly)
     get: (reference, options) => reading('get()', options, () => client.get(reference)),
     query: (reference, name, options) => reading('query()', options, () => client.query(reference, name)),
     active: (reference) => client.active(reference),
+    unread: (reference, options) => reading('unread()', options, () => unreadMessages(engine, reference)),
     journal: (reference, options) => readJournal(engine, reference, options),
     journalPages: (reference, options) => journalPages(engine, reference, options),
     export: (reference, options) => exportRun(engine, reference, options),
@@ -287,6 +300,7 @@ function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly)
           'This Holdfast works already. Stop its worker first, or create a second Holdfast.',
         )
       }
+      if (engine.registry.isEmpty) engine.ports.logger.warn(noWorkflows)
       const working = new Worker(engine, services, options)
       worker = working
       const recovered = await working.start().catch((error: unknown) => {
@@ -310,6 +324,10 @@ function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly)
 }
 
 type Changes = Starter & Sender & Pick<Holdfast, 'cancel' | 'pause' | 'resume' | 'retry' | 'remove'>
+
+const noWorkflows =
+  'This worker begins no run, because no workflow is registered here: createHoldfast({ workflows: […] }) names those that it ' +
+  'performs.'
 
 /** All methods that change something: each submits its operation, or executes it at once. */
 function changes(engine: Engine, client: Client): Changes {

@@ -12,13 +12,13 @@ export type {
   ChildOptions,
   Context,
   ReceiveOptions,
-  Services,
   StepOptions,
   TransactionStepOptions,
   Transaction,
   Transactions,
   UntilOptions,
 } from './functions/api/context.ts'
+export type { Services } from './core/definition/services.ts'
 export type { StepTools } from './core/runtime/attempt.ts'
 export type { AllResult, RaceResult, TokenWait, Wait } from './functions/waits/wait.ts'
 export type { OnParentEnd, RunOutcome, SleepResult } from './functions/waits/wait-case.ts'
@@ -55,6 +55,7 @@ export type { ExportedRun } from './client/read/export-run.ts'
 export type { BodyOutcome, ReplayResult, UnfinishedBody } from './engine/replay/replay-run.ts'
 export type { RekeyResult, RekeyOptions } from './client/control/rekey.ts'
 export type { JournalEntry, PauseView, RunView, UnreadableView, ControlRequestView } from './client/read/run-view.ts'
+export type { UnreadMessages, UnreadName } from './client/read/unread.ts'
 export type { AbortOption } from './client/abort-option.ts'
 export type { CountResult, CountOptions, Filter, FindOptions, RunPage } from './client/read/find.ts'
 export type { ResumeManyOptions } from './client/control/bulk-control.ts'

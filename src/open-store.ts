@@ -1,10 +1,10 @@
 // The stores by their addresses. Each is loaded when it is asked for: an application with another store needs none of its
 // drivers.
 
-import { HoldfastError } from './core/errors/error.ts'
+import { HoldfastError, isHoldfastError } from './core/errors/error.ts'
 import type { Clock, Ports } from './core/runtime/ports.ts'
 import { didYouMean, shown } from './core/text/suggest.ts'
-import { newTokenKey } from './core/model/token.ts'
+import { newTokenKey } from './core/completion/completion-token.ts'
 import type { Store, StoreAdmin } from './store.ts'
 import { MemoryStore } from './stores/memory/store.ts'
 
@@ -36,13 +36,35 @@ export async function openStore(
     const { openPostgresStore } = await import('./stores/postgres/index.ts')
     return openPostgresStore({ url, logger })
   }
+  // A path has no scheme that could be meant, and what looks like one holds no password.
+  if (/^[\w./-]+\.(?:db|sqlite3?)$/i.test(url)) {
+    throw new HoldfastError(
+      'STORE_UNKNOWN',
+      `There is no store for ${shown(url)}. Did you mean ${shown(`sqlite:${url}`)}?`,
+    )
+  }
   // Only the scheme is shown, and only a text that can be one: the rest may hold a password.
   const scheme = /^[a-z][a-z0-9+]{0,15}:|^[\w.-]{1,20}$/i.exec(url)?.[0] ?? ''
   throw new HoldfastError(
     'STORE_UNKNOWN',
-    `There is no store for ${scheme === '' ? 'this address' : shown(scheme)}.${didYouMean(scheme, schemes)} ` +
+    `There is no store for ${scheme === '' ? 'this address' : shown(scheme)}.${meantBy(scheme)} ` +
       "Use 'sqlite:app.db', 'postgres://…' or 'memory:', or hand over a store object.",
   )
+}
+
+/** Drivers and other libraries have taught people these. */
+const otherNames: Readonly<Record<string, string>> = {
+  'pg:': 'postgres:',
+  'psql:': 'postgres:',
+  'pgsql:': 'postgres:',
+  'file:': 'sqlite:',
+  'sqlite3:': 'sqlite:',
+}
+
+function meantBy(scheme: string): string {
+  const name = scheme.toLowerCase()
+  const known = Object.hasOwn(otherNames, name) ? otherNames[name] : undefined
+  return known === undefined ? didYouMean(scheme, schemes) : ` Did you mean "${known}"?`
 }
 
 /** Its statements read the server's clock, which no test moves. */
@@ -56,6 +78,17 @@ function ownTime(): HoldfastError {
 
 export function isPostgres(url: string): boolean {
   return url.startsWith('postgres:') || url.startsWith('postgresql:')
+}
+
+const missingTables: readonly unknown[] = ['42P01', '3F000']
+
+/** The error of a store that production has not migrated: if tables are missing, it says why nothing made them. */
+export function unmigrated(error: unknown): unknown {
+  if (!isHoldfastError(error, 'STORE_REFUSED') || !missingTables.includes(error.details['sqlState'])) return error
+  const why =
+    'NODE_ENV is production, where createHoldfast() makes no tables on Postgres by itself: run `holdfast migrate` in the ' +
+    'deployment, or say createHoldfast({ migrate: true }).'
+  return new HoldfastError(error.code, `${error.message}. ${why}`, { cause: error, details: error.details })
 }
 
 /** Checks the store that an application passes instead of an address. */

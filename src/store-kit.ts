@@ -11,6 +11,7 @@ export type {
   ChoresDone,
   StartBusy,
   Store,
+  StoreEndHints,
   StoreLimits,
   StoreSecrets,
   StoreTransactions,
@@ -28,7 +29,7 @@ export type {
   PayloadsRewritten,
   RunFilter,
   StoreAdmin,
-} from './core/runtime/store-admin.ts'
+} from './core/model/store-admin.ts'
 export type { Clock } from './core/runtime/ports.ts'
 export { HoldfastError, bug, isHoldfastError, type ErrorCode, type HoldfastErrorOptions } from './core/errors/error.ts'
 
@@ -44,6 +45,7 @@ export {
   type Fate,
   type Message,
   type MessageKind,
+  type MessageDraft,
 } from './core/model/message.ts'
 export type { Broadcast, Delivery, MessagePolicy, NewBroadcast, TopicRules } from './core/model/topic.ts'
 export type { Beat, BeatRequest, HeldClaim, ReleasedLease } from './core/model/heartbeat.ts'
@@ -68,7 +70,6 @@ export { dueAt, type Due } from './core/model/due.ts'
 export type {
   BroadcastResult,
   KeptBroadcast,
-  MessageDraft,
   UnitOfWork,
   UnreadPage,
   WaiterPage,
@@ -134,7 +135,18 @@ export {
   type RescuedRuns,
 } from './core/rules/claims/rescue.ts'
 export type { Rescued, RescueRequest } from './core/rules/claims/takeover.ts'
-export { beatAnswer, extended, unknownLeasesAtOnce } from './core/rules/claims/heartbeat.ts'
+export {
+  answerBeat,
+  beatAnswer,
+  extended,
+  answerListed,
+  answerUnlisted,
+  lostPlaces,
+  unknownLeasesAtOnce,
+  type BeatRow,
+  type ListedAnswer,
+  type UnlistedAnswer,
+} from './core/rules/claims/heartbeat.ts'
 export { doChore, firstUnread, firstWaiters, longestFirst } from './core/rules/messages/exchange.ts'
 export { loadPage, type Loaded, type LoadRequest, type MailboxRequest } from './core/rules/claims/load.ts'
 export { loadBudgets, type LoadBudget, type LoadBudgets } from './core/rules/claims/load-budget.ts'

@@ -39,7 +39,7 @@ export type {
   PayloadsRewritten,
   RunFilter,
   StoreAdmin,
-} from './core/runtime/store-admin.ts'
+} from './core/model/store-admin.ts'
 export type { ControlResult, ControlCommand } from './core/rules/control.ts'
 export type { Rescued, RescueFailure, RescueRequest } from './core/rules/claims/takeover.ts'
 
@@ -82,9 +82,9 @@ export interface Store {
 
   /**
    * Puts messages into mailboxes and wakes runs that wait for them; a run that is due already keeps its place. A broadcast
-   * goes to the runs that wait on its topic, by the rules of `core/rules/messages/exchange.ts`. One answer per message, in order;
-   * each message sees the effects of those before it. If one is answered as busy, so are the later ones to the same run or
-   * topic.
+   * goes to the runs that wait on its topic, by the rules of `core/rules/messages/exchange.ts`. One answer per message, in
+   * order; each message sees the effects of those before it. If one is answered as busy, so are the later ones to the same
+   * run or topic.
    */
   deliver(
     messages: readonly (NewMessage | NewBroadcast)[],
@@ -106,15 +106,15 @@ export interface Store {
   /**
    * Takes runs from holders that are dead or past their deadline, and ends runs past their timeout. First, in a separate
    * transaction, every session whose heartbeat expired is marked as ended; then the runs of such sessions (and of sessions
-   * without any heartbeat) are taken over by the rules of `core/rules/claims/takeover.ts`. Any process may call it, any number at
-   * once.
+   * without any heartbeat) are taken over by the rules of `core/rules/claims/takeover.ts`. Any process may call it, any
+   * number at once.
    */
   rescue(request: RescueRequest): Promise<Rescued>
 
   /**
-   * Gives leased runs back unharmed, by the rules of `core/rules/claims/takeover.ts`: due at once, without counting a crash, and
-   * keeping the crashes of earlier holders. Lost leases are skipped. Returns the leases whose runs another transaction has
-   * locked: nothing was done for them, and they are to be released again.
+   * Gives leased runs back unharmed, by the rules of `core/rules/claims/takeover.ts`: due at once, without counting a crash,
+   * and keeping the crashes of earlier holders. Lost leases are skipped. Returns the leases whose runs another transaction
+   * has locked: nothing was done for them, and they are to be released again.
    */
   release(leases: readonly ReleasedLease[]): Promise<readonly ReleasedLease[]>
 
@@ -128,8 +128,8 @@ export interface Store {
   get(runIds: readonly string[]): Promise<readonly (Run | undefined)[]>
 
   /**
-   * The feed: entries of the runs that ask for it (`feed`), in commit order, after a position. It may lag behind commits, so an
-   * empty page is not the end; it never skips one.
+   * The feed: entries of the runs that ask for it (`feed`), in commit order, after a position. It may lag behind commits, so
+   * an empty page is not the end; it never skips one.
    */
   changes(after: number, limit: number): Promise<readonly Change[]>
 
@@ -153,11 +153,21 @@ export interface StoreLimits {
   limit(ms: number): () => void
 }
 
-/** An optional part of a store, so that a reader of its tables cannot make tokens. */
+/** An optional part of a store that hints at the ends of runs to other processes only while one of them waits for some. */
+export interface StoreEndHints {
+  /**
+   * This process waits for ends in other processes, or waits for none any more. Returns true as long as some of these may not
+   * know of it and will soon: an end that comes before that is found by polling. May be called again to ask for that.
+   */
+  expectEnds(isExpecting: boolean): boolean
+}
+
+/** An optional part of a store, so that a reader of its tables cannot make completion tokens. */
 export interface StoreSecrets {
   /**
-   * A random text of at least 256 bits that is created with the tables and never changes: the secrets of tokens are derived
-   * from it. Only workers may read it. Null if there is none. @default entries keep the secrets of tokens themselves
+   * A random text of at least 256 bits that is created with the tables and never changes: the secrets of completion tokens
+   * are derived from it. Only workers may read it. Null if there is none. @default entries keep the secrets of completion
+   * tokens themselves
    */
   tokenKey(): Promise<string | null>
 }
@@ -207,12 +217,17 @@ export interface TransactOptions {
    * nothing: its answer decides.
    */
   readonly signal?: AbortSignal
-  /** A transaction that conflicts with others is refused with SQLSTATE 40001. @default the database's default */
+  /** A transaction that conflicts with others is refused with SQLSTATE 40001. @default READ COMMITTED, or stricter */
   readonly isolation?: 'serializable'
 }
 
 /** The calls of a store that can run inside a user's transaction. They bypass every batch, and never lease. */
 export interface TransactionStore extends Pick<Store, 'commit' | 'load'>, TransactionMark {
+  /**
+   * Called at once when the user makes a call, before the call is checked and encoded: nothing of it may be written outside
+   * of the transaction that is open now. @default the store recognises the transaction by itself
+   */
+  recognise?(): void
   // A user's transaction waits for locks itself: nothing is answered as busy.
   start(runs: readonly NewRun[]): Promise<readonly Started[]>
   deliver(messages: readonly (NewMessage | NewBroadcast)[]): Promise<readonly Delivered[]>

@@ -2,7 +2,8 @@
 //
 // The package must be small, and a stack trace must lead to code that can be read. So nothing is bundled or minified, lines
 // and names are those that the compiler writes, and there are no source maps, which show nothing without the sources. Comments
-// stay in the declarations, where editors show them. One tab a level weighs 0.25 MB less than the compiler's four spaces.
+// stay in the declarations, where editors show them, indented with tabs. JavaScript is not indented: tabs would weigh 0.07 MB,
+// and the compiler's four spaces 0.3 MB.
 
 import { execFile } from 'node:child_process'
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -43,8 +44,8 @@ async function reachable() {
   return seen
 }
 
-/** The same program, indented with tabs. What stands inside of a template is a text of the program's own. */
-function withTabs(path, text) {
+/** The same text with another indentation for each level. What stands inside of a template is a text of the program's own. */
+function indented(path, text, level) {
   const templates = []
   const collect = (node) => {
     const isTemplate =
@@ -54,7 +55,7 @@ function withTabs(path, text) {
   }
   collect(ts.createSourceFile(path, text, ts.ScriptTarget.ESNext, true))
   return text.replaceAll(/^(?: {4})+/gm, (spaces, at) =>
-    templates.some(([from, to]) => from < at && at < to) ? spaces : '\t'.repeat(spaces.length / 4),
+    templates.some(([from, to]) => from < at && at < to) ? spaces : level.repeat(spaces.length / 4),
   )
 }
 
@@ -66,6 +67,7 @@ const kept = await reachable()
 for (const entry of await readdir(dist, { recursive: true, withFileTypes: true })) {
   const path = join(entry.parentPath, entry.name)
   if (!entry.isFile()) continue
-  if (kept.has(path)) await writeFile(path, withTabs(path, await readFile(path, 'utf8')))
+  if (kept.has(path))
+    await writeFile(path, indented(path, await readFile(path, 'utf8'), path.endsWith('.js') ? '' : '\t'))
   else await rm(path)
 }

@@ -1,5 +1,5 @@
 // Walks the path of a new user: a fresh folder, the package as it would be published, the first program of the README, the
-// compiler, the bundlers, Next. With npm and with pnpm, on the oldest Node that we support, on the first that has
+// compiler, the bundlers, Next, Jest. With npm and with pnpm, on the oldest Node that we support, on the first that has
 // `node:sqlite`, and on Node 24. It needs the registry and minutes. Ends with a table, and with 1 if something failed.
 //
 //   npm run test:install -- --manager pnpm --node 24
@@ -21,6 +21,7 @@ const managers = asked.manager ?? ['npm', 'pnpm']
 /** What is installed besides: the newest that these allow. */
 const language = ['typescript@5', '@types/node@22', 'zod@4', 'esbuild@0']
 const bundling = ['pg@8', 'esbuild@0', 'webpack@5', 'webpack-cli@7', 'next@16', 'react@19', 'react-dom@19']
+const testing = ['jest@30', '@babel/core@7', '@babel/preset-env@7']
 /** The package and all that comes with it, in bytes. */
 const mostBytes = 3_500_000
 
@@ -102,6 +103,7 @@ async function newFolder(name, manifest) {
 async function path(manager, node, tarball, pnpm) {
   const first = await newFolder(`${manager}-${node.version}-first`, { type: 'module' })
   const service = await newFolder(`${manager}-${node.version}-service`, {})
+  const tests = await newFolder(`${manager}-${node.version}-tests`, {})
   const add = (cwd, ...names) =>
     manager === 'npm'
       ? run('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts', ...names], { cwd, node: node.bin })
@@ -151,6 +153,24 @@ async function path(manager, node, tarball, pnpm) {
       await cp(join(fixtures, 'next'), service, { recursive: true })
       await bin(service, 'next', ['build'])
     },
+    async jest() {
+      await add(tests, tarball, ...testing)
+      await cp(join(fixtures, 'jest'), tests, { recursive: true })
+      await passes('greet.test.mjs', asModules)
+      // A test whose run ends otherwise is reported: a stage that never fails would prove nothing.
+      expectText(await jest('greet.test.mjs', asModules, { env: { GREETED: 'Bob' }, mayFail: true }), '1 failed')
+      await passes('greet.test.cjs', byBabel)
+      if (node.requiresModulesInVm) await passes('greet.test.cjs', asModules)
+    },
+  }
+
+  function jest(file, { flags, config }, options) {
+    const program = ['node_modules/jest/bin/jest.js', '--cacheDirectory', join(tests, 'cache')]
+    return start(tests, [...flags, ...program, '--config', JSON.stringify(config), file], options)
+  }
+
+  async function passes(file, way) {
+    expectText(await jest(file, way, { env: { GREETED: 'Ada' } }), '1 passed')
   }
 
   /** A bundle runs, and has its driver: nobody listens at that port. */
@@ -159,6 +179,10 @@ async function path(manager, node, tarball, pnpm) {
     expectText(await start(service, [file], { env: { STORE: 'postgres://127.0.0.1:1/none' } }), 'ECONNREFUSED')
   }
 }
+
+/** The ways in which docs/installing.md says that Jest works. */
+const asModules = { flags: ['--experimental-vm-modules'], config: { transform: {} } }
+const byBabel = { flags: [], config: { transformIgnorePatterns: ['node_modules/(?!\\.pnpm/|holdfast/)'] } }
 
 const bundle = ['--bundle', '--platform=node', '--log-level=error']
 
@@ -186,10 +210,13 @@ try {
     const bin = await installNode(version)
     const says = "console.log(process.version, require('node:module').isBuiltin('node:sqlite'))"
     const [exact, hasSqlite] = (await run(join(bin, 'node'), ['-e', says], { cwd: place })).trim().split(' ')
+    const [major = 0, minor = 0] = exact.slice(1).split('.').map(Number)
+    const requiresModulesInVm = major > 24 || (major === 24 && minor >= 9)
+    const node = { version, bin, hasSqlite: hasSqlite === 'true', requiresModulesInVm }
     for (const manager of managers) {
       const name = `${manager} on Node ${exact.slice(1)}`
       console.log(name)
-      table[name] = await walk(await path(manager, { version, bin, hasSqlite: hasSqlite === 'true' }, tarball, pnpm))
+      table[name] = await walk(await path(manager, node, tarball, pnpm))
     }
   }
   console.table(table)

@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Client } from 'pg'
-import type { CrowdTask, CrowdTold } from '../crowd-child.ts'
+import type { CrowdTask, CrowdTold, CrowdWord } from '../crowd-child.ts'
 import { withClient, withSchema } from '../postgres.ts'
 import type { Claims, Queue } from './queue.ts'
 
@@ -23,8 +23,12 @@ export interface Crowd {
 }
 
 export interface Drained {
+  /** How fast the backlog was made. */
+  readonly enqueuedPerSecond: number
   readonly perSecond: number
   readonly claims: Claims | null
+  /** Processor time of the worker processes for each job, in microseconds, over the same span. */
+  readonly cpuUs: number
   /** Pages that a claim touched; null if the server does not tell. */
   readonly pages: number | null
 }
@@ -38,12 +42,15 @@ export function drain(url: string, crowd: Crowd): Promise<Drained> {
   return withSchema(url, (schema) =>
     withClient(url, async (client) => {
       const place = { url, schema, types }
-      await queue.enqueue(place, jobs)
+      const enqueueMs = await queue.enqueue(place, jobs)
       await client.query('analyze')
       return withSnapshot(url, isHeld, async () => {
         const hands = await Promise.all(Array.from({ length: crowd.workers }, () => hire(crowd, place)))
         try {
-          return await measure(hands, client, queue.left(place), jobs)
+          return {
+            ...(await measure(hands, client, queue.left(place), jobs)),
+            enqueuedPerSecond: (jobs / enqueueMs) * 1_000,
+          }
         } finally {
           for (const { process } of hands) process.kill()
         }
@@ -71,14 +78,22 @@ async function hire({ queue, slots }: Crowd, place: CrowdTask['place']): Promise
   return hired
 }
 
-async function measure(hands: readonly Hired[], client: Client, left: string, jobs: number): Promise<Drained> {
+async function measure(
+  hands: readonly Hired[],
+  client: Client,
+  left: string,
+  jobs: number,
+): Promise<Omit<Drained, 'enqueuedPerSecond'>> {
   const sum = (count: (told: CrowdTold) => number): number => hands.reduce((all, { told }) => all + count(told), 0)
   const isCounting = await countAnew(client)
   const performed = (): number => sum((told) => told.performed)
-  for (const { process } of hands) process.send('go')
+  const cpu = (): number => sum((told) => told.cpuUs)
+  say(hands, 'go')
   while (performed() < warmShare * jobs) await setTimeout(lookEveryMs)
+  await ask(hands)
   const began = performance.now()
   const before = performed()
+  const cpuBefore = cpu()
   while (performed() < jobs) await setTimeout(lookEveryMs)
   // What was performed last may not be committed yet.
   for (;;) {
@@ -87,13 +102,26 @@ async function measure(hands: readonly Hired[], client: Client, left: string, jo
     await setTimeout(lookEveryMs)
   }
   const perSecond = ((jobs - before) / (performance.now() - began)) * 1_000
+  await ask(hands)
+  const cpuUs = (cpu() - cpuBefore) / (jobs - before)
   const pages = isCounting ? await pagesPerClaim(client) : null
-  for (const { process } of hands) process.send('stop')
+  say(hands, 'stop')
   await Promise.all(hands.map(({ left: gone }) => gone))
   const isCounted = hands.every(({ told }) => told.claims !== null)
   const all = sum(({ claims }) => claims?.all ?? 0)
   const empty = sum(({ claims }) => claims?.empty ?? 0)
-  return { perSecond, claims: isCounted ? { all, empty } : null, pages }
+  return { perSecond, claims: isCounted ? { all, empty } : null, cpuUs, pages }
+}
+
+function say(hands: readonly Hired[], word: CrowdWord): void {
+  for (const { process } of hands) process.send(word)
+}
+
+/** Waits until all have told how far they are now. */
+async function ask(hands: readonly Hired[]): Promise<void> {
+  const answers = hands.map(({ process }) => once(process, 'message'))
+  say(hands, 'tell')
+  await Promise.all(answers)
 }
 
 /** Whether the server counts what statements take; from now on. */

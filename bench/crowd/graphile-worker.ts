@@ -1,8 +1,7 @@
 // graphile-worker beside us: as it comes, and with what its documentation says about speed: a local queue, and jobs that are
 // completed together.
 
-import { withClient } from '../postgres.ts'
-import { peer, typeName, type Queue } from './queue.ts'
+import { peer, timedBatches, typeName, type Queue } from './queue.ts'
 
 interface Runner {
   stop(): Promise<void>
@@ -10,7 +9,11 @@ interface Runner {
 
 interface GraphileWorker {
   run(options: object): Promise<Runner>
-  makeWorkerUtils(options: object): Promise<{ migrate(): Promise<void>; release(): Promise<void> }>
+  makeWorkerUtils(options: object): Promise<{
+    migrate(): Promise<void>
+    addJobs(specs: readonly object[]): Promise<unknown>
+    release(): Promise<void>
+  }>
   readonly Logger: new (factory: () => () => void) => unknown
 }
 
@@ -24,15 +27,13 @@ export function graphileWorker({ tuned }: { readonly tuned: boolean }): Queue | 
     async enqueue({ url, schema, types }, jobs) {
       const utils = await library.makeWorkerUtils({ connectionString: url, schema, logger })
       await utils.migrate()
+      const ms = await timedBatches(jobs, async (first, length) => {
+        await utils.addJobs(
+          Array.from({ length }, (_, index) => ({ identifier: typeName((first + index) % types), payload: {} })),
+        )
+      })
       await utils.release()
-      await withClient(url, (client) =>
-        client.query(
-          `select count(*) from "${schema}".add_jobs(array(
-            select row('bench-type-' || number % $2, '{}', null, now(), 25, null, 0, null)::"${schema}".job_spec
-            from generate_series(1, $1::integer) as number))`,
-          [jobs, types],
-        ),
-      )
+      return ms
     },
 
     async open({ url, schema, types }, slots, performed) {

@@ -25,9 +25,12 @@ export const holdfastQueue: Queue = {
         await holdfast.start(workflows[left % types]!, left)
       }
     }
+    const began = performance.now()
     await Promise.all(Array.from({ length: startsAtOnce }, customer))
+    const ms = performance.now() - began
     await holdfast.close()
     await store.close()
+    return ms
   },
 
   async open({ url, schema, types }, slots, performed) {

@@ -1,7 +1,7 @@
 // pg-boss beside us, as fast as its calls allow: batches as large as its slots, fetched again as soon as they are done. Its own
 // workers wait for half a second between two batches.
 
-import { peer, typeName, type Queue } from './queue.ts'
+import { peer, timedBatches, typeName, type Queue } from './queue.ts'
 
 interface Boss {
   on(event: 'error', heard: () => void): void
@@ -13,7 +13,6 @@ interface Boss {
   complete(name: string, ids: readonly string[]): Promise<void>
 }
 
-const insertedAtOnce = 1_000
 /** Two batches are under way at once, so that one is fetched while the other is completed. */
 const lanes = 2
 
@@ -32,11 +31,11 @@ export function pgBoss(): Queue | null {
     async enqueue({ url, schema, types }, jobs) {
       const boss = await open(url, schema)
       for (let index = 0; index < types; index += 1) await boss.createQueue(typeName(index))
-      for (let first = 0; first < jobs; first += insertedAtOnce) {
-        const length = Math.min(insertedAtOnce, jobs - first)
-        await boss.insert(Array.from({ length }, (_, index) => ({ name: typeName((first + index) % types), data: {} })))
-      }
+      const ms = await timedBatches(jobs, (first, length) =>
+        boss.insert(Array.from({ length }, (_, index) => ({ name: typeName((first + index) % types), data: {} }))),
+      )
       await boss.stop({ graceful: true, wait: true })
+      return ms
     },
 
     async open({ url, schema, types }, slots, performed) {

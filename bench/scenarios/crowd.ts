@@ -72,14 +72,22 @@ async function measure(shape: Shape, settings: Settings): Promise<readonly Readi
 async function measureOne(slots: number, settings: Settings): Promise<readonly Reading[]> {
   const jobs = slots === 1 ? Math.round(jobsOf(settings) / 10) : 2 * jobsOf(settings)
   const rates = new Map<QueueName, number>()
+  const enqueued = new Map<QueueName, number>()
   const readings: Reading[] = []
   for (const queue of queuesFor({ types: 1, isHeld: false })) {
     const one: Crowd = { queue, workers: 1, slots, types: 1, jobs, isHeld: false }
     const drained = await drain(settings.store, one)
     rates.set(queue.name, drained.perSecond)
+    enqueued.set(queue.name, drained.enqueuedPerSecond)
     if (queue.name === 'holdfast') readings.push(...readingsOf('', drained, settings, jobs))
   }
-  return [...readings, ...compared('', rates.get('holdfast') as number, rates)]
+  const ours = (of: ReadonlyMap<QueueName, number>): number => of.get('holdfast') as number
+  return [
+    ...readings,
+    ...compared('', ours(rates), rates),
+    { metric: 'enqueued', unit: 'runs/s', value: ours(enqueued) },
+    ...compared('enqueued', ours(enqueued), enqueued, 1.2),
+  ]
 }
 
 function queuesFor({ types, isHeld }: Shape): readonly Queue[] {
@@ -89,7 +97,7 @@ function queuesFor({ types, isHeld }: Shape): readonly Queue[] {
 
 function readingsOf(
   at: string,
-  { perSecond, claims, pages }: Drained,
+  { perSecond, claims, cpuUs, pages }: Drained,
   settings: Settings,
   jobs = jobsOf(settings),
 ): readonly Reading[] {
@@ -97,23 +105,24 @@ function readingsOf(
   const empty = claims === null ? Number.NaN : (100 * claims.empty) / claims.all
   return [
     { metric: named('throughput'), unit: 'runs/s', value: perSecond },
+    { metric: named('CPU per run (node)'), unit: 'µs', value: cpuUs },
     { metric: named('claims'), unit: 'a run', value: (claims?.all ?? Number.NaN) / jobs },
     { metric: named('empty claims'), unit: '%', value: empty },
     ...(pages === null ? [] : [{ metric: named('pages'), unit: 'a claim', value: pages }]),
   ]
 }
 
-function compared(at: string, ours: number, rates: ReadonlyMap<QueueName, number>): readonly Reading[] {
+function compared(at: string, ours: number, rates: ReadonlyMap<QueueName, number>, least = 1): readonly Reading[] {
   return Array.from(rates).flatMap(([name, rate]) => {
     if (name === 'holdfast') return []
     return [
       { metric: `${at === '' ? '' : `${at}: `}${name}`, unit: 'jobs/s', value: rate },
-      share(`${at === '' ? '' : `${at}: `}times ${name}`, ours / rate, 1),
+      share(`${at === '' ? '' : `${at}: `}times ${name}`, ours / rate, least),
     ]
   })
 }
 
 function share(metric: string, value: number, least: number | undefined): Reading {
   const goals: Goals = least === undefined ? {} : { postgres: { is: 'at least', value: least } }
-  return { metric, unit: '×', value, goals }
+  return { metric, unit: '×', value, goals, better: 'higher' }
 }

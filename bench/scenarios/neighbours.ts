@@ -3,9 +3,11 @@
 // for how long does the event loop stand still meanwhile?
 
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { createInterface } from 'node:readline'
 import { setTimeout } from 'node:timers/promises'
-import { workflow, type Holdfast, type Store } from 'holdfast'
+import { isHoldfastError, workflow, type Holdfast, type RunHandle, type Store } from 'holdfast'
 import { quantile } from '../numbers.ts'
 import { withHoldfast, type Case, type Goal, type Reading, type Scenario } from '../scenario.ts'
 import { storeKindOf, withPostgresStore, withSqliteFile } from '../stores.ts'
@@ -50,10 +52,13 @@ async function measureEnds(holdfast: Holdfast, unread: number): Promise<readonly
   const boxes = await Promise.all([holdfast.start(mailbox), holdfast.start(mailbox)])
   for (let sent = 0; sent < unread; sent += sentAtOnce) {
     const count = Math.min(sentAtOnce, unread - sent)
-    await Promise.all(boxes.flatMap((box) => Array.from({ length: count }, () => box.signal('unread', null))))
+    const send = (box: RunHandle<unknown>): Promise<unknown> => answered((again) => box.signal('unread', null, again))
+    await Promise.all(boxes.flatMap((box) => Array.from({ length: count }, () => send(box))))
   }
   const before = await performUntil(holdfast, setTimeout(writesMs))
-  const ends = Promise.all(boxes.map(async (box) => box.signal('end', null).then(() => box.result())))
+  const ends = Promise.all(
+    boxes.map(async (box) => answered((again) => box.signal('end', null, again)).then(() => box.result())),
+  )
   // What is left unread is settled after the end, page by page.
   const beside = await performUntil(holdfast, Promise.all([ends, setTimeout(writesMs)]))
   const [without, among] = [quantile(before, 0.99), quantile(beside, 0.99)]
@@ -64,14 +69,26 @@ async function measureEnds(holdfast: Holdfast, unread: number): Promise<readonly
   ]
 }
 
-/** How long each run took, one at a time, in ms. */
+/** Repeats a call that a busy machine did not answer within the storage timeout, by the id that its error names. */
+async function answered<Answer>(call: (again: { readonly id?: string }) => Promise<Answer>): Promise<Answer> {
+  for (let again = {}; ;) {
+    try {
+      return await call(again)
+    } catch (error) {
+      if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) throw error
+      again = { id: error.details['signalId'] ?? error.details['runId'] }
+    }
+  }
+}
+
+/** How long each run took, one at a time, in ms: the time of calls that were repeated counts. */
 async function performUntil(holdfast: Holdfast, end: Promise<unknown>): Promise<readonly number[]> {
   const times: number[] = []
   let isOver = false
   const over = end.finally(() => (isOver = true))
   while (!isOver) {
     const began = performance.now()
-    await (await holdfast.start(oneStep, times.length)).result()
+    await (await answered((again) => holdfast.start(oneStep, times.length, again))).result()
     times.push(performance.now() - began)
   }
   await over
@@ -82,40 +99,79 @@ async function measureStalls(path: string): Promise<readonly Reading[]> {
   return withHoldfast(`sqlite:${path}`, [oneStep], async (holdfast) => {
     await holdfast.work()
     await performUntil(holdfast, setTimeout(500))
-    // What the machine itself keeps a process waiting for is in both.
-    const without = await stallUntil(holdfast, setTimeout(writesMs))
-    const writer = writing(path)
+    const before = setTimeout(writesMs)
+    const [without] = await Promise.all([stallUntil(before), performUntil(holdfast, before)])
+    const writer = holdingTheLock(path)
     await writer.begun
-    const beside = await stallUntil(holdfast, writer.ended)
+    // What the machine itself keeps a process waiting for is in both: a process that waits for the lock is as good as idle.
+    const idle = idling()
+    await idle.begun
+    const held = setTimeout(writesMs)
+    const runs = performUntil(holdfast, writer.ended)
+    const beside = await stallUntil(held)
+    const ofIdle = Number(await idle.end())
+    await writer.end()
+    await runs
     return [
       { metric: 'longest stall without', unit: 'ms', value: without },
+      { metric: 'longest stall of an idle process', unit: 'ms', value: ofIdle },
       { metric: 'longest stall', unit: 'ms', value: beside, goals: { sqlite: { is: 'at most', value: 50 } } },
     ] as const
   })
 }
 
-/** How long the event loop stood still at most while runs were started, in ms. */
-async function stallUntil(holdfast: Holdfast, end: Promise<unknown>): Promise<number> {
+/** How long the event loop of this process stood still at most, in ms. */
+async function stallUntil(end: Promise<unknown>): Promise<number> {
   const resolution = 1
   const delays = monitorEventLoopDelay({ resolution })
   delays.enable()
-  await performUntil(holdfast, end)
+  await end
   delays.disable()
   return Math.max(0, delays.max / 1e6 - resolution)
 }
 
-/** Another process, which holds the lock of a writer for so long. */
-function writing(path: string): { readonly begun: Promise<void>; readonly ended: Promise<void> } {
-  const code = `
+/** Another process, which has the lock of a writer until it is told to end. Like us, it may have to wait for that lock. */
+function holdingTheLock(path: string): Neighbour {
+  return neighbour(`
     const db = new (require('libsql'))(${JSON.stringify(path)})
+    db.exec('pragma busy_timeout = 10000')
     db.exec('begin immediate; create table if not exists neighbour (n integer); insert into neighbour values (1)')
     console.log('begun')
-    setTimeout(() => { db.exec('commit'); db.close() }, ${writesMs})`
-  const child = spawn(process.execPath, ['--input-type=commonjs', '-e', code], { stdio: ['ignore', 'pipe', 'inherit'] })
+    process.stdin.once('data', () => { db.exec('commit'); db.close(); process.exit() })`)
+}
+
+/** Another process, which does nothing, and says at its end for how many ms its event loop stood still at most. */
+function idling(): Neighbour {
+  return neighbour(`
+    const delays = require('node:perf_hooks').monitorEventLoopDelay({ resolution: 1 })
+    delays.enable()
+    console.log('begun')
+    process.stdin.once('data', () => { console.log(Math.max(0, delays.max / 1e6 - 1)); process.exit() })`)
+}
+
+interface Neighbour {
+  readonly begun: Promise<unknown>
+  /** Rejects if it ended with an error. */
+  readonly ended: Promise<unknown>
+  /** Asks it to end; gives back the last line that it wrote. */
+  readonly end: () => Promise<string>
+}
+
+function neighbour(code: string): Neighbour {
+  const child = spawn(process.execPath, ['--input-type=commonjs', '-e', code], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const lines: string[] = []
+  const output = createInterface(child.stdout)
+  output.on('line', (line) => lines.push(line))
   const ended = new Promise<void>((resolve, reject) => {
     child.once('error', reject)
-    child.once('exit', (status) => (status === 0 ? resolve() : reject(new Error(`The writer exited with ${status}.`))))
+    child.once('close', (status) =>
+      status === 0 ? resolve() : reject(new Error(`A neighbour exited with ${status}.`)),
+    )
   })
-  const begun = new Promise<void>((resolve) => void child.stdout.once('data', () => resolve()))
-  return { begun: Promise.race([begun, ended]), ended }
+  const end = async (): Promise<string> => {
+    child.stdin.end('end\n')
+    await ended
+    return lines.at(-1) ?? ''
+  }
+  return { begun: Promise.race([once(output, 'line'), ended]), ended, end }
 }

@@ -59,7 +59,7 @@ async function measure(
   const { user, system } = process.cpuUsage(cpu)
   return [
     { metric: 'CPU while idle', unit: '% of a core', value: (user + system) / idleMs / 10 },
-    { metric: 'heap per run', unit: 'bytes', value: (after.heapUsed - before.heapUsed) / runs },
+    { metric: 'heap per run', unit: 'bytes', value: (after.heapUsed - before.heapUsed) / runs, better: 'lower' },
     { metric: 'RSS per run', unit: 'bytes', value: (after.rss - before.rss) / runs },
   ]
 }

@@ -1,6 +1,7 @@
 // Whole runs, from `start` to `result()`: three steps each, so many at once. As soon as one ends the next begins.
 
 import { workflow, type Holdfast, type HoldfastOptions } from 'holdfast'
+import { calibrate } from '../calibration.ts'
 import { watchBatches, type BatchSizes } from '../batch-sizes.ts'
 import { withHoldfast, type Goal, type Goals, type Reading, type Scenario, type Settings } from '../scenario.ts'
 import { storeKindOf, withStore } from '../stores.ts'
@@ -87,12 +88,15 @@ async function perform(holdfast: Holdfast, atOnce: number, runs: number): Promis
 
 async function measure(atOnce: number, settings: Settings, level: Level): Promise<readonly Reading[]> {
   const runs = countOf(level, settings)
+  const before = await calibrate()
   const { ms, cpuMicros, sizes, writes } = await performRuns(settings.store, atOnce, runs)
+  const loop = (before + (await calibrate())) / 2
   const { throughput, time } = goalsAt(atOnce)
   return [
     { metric: 'throughput', unit: 'runs/s', value: (runs / ms) * 1_000, goals: throughput },
     { metric: 'time per run', unit: 'µs', value: (ms / runs) * 1_000, goals: time },
     { metric: 'CPU per run', unit: 'µs', value: cpuMicros / runs },
+    { metric: 'CPU per run / loop', unit: '×', value: cpuMicros / runs / loop, better: 'lower' },
     { metric: 'starts together', unit: 'runs', value: sizes.start.value },
     { metric: 'commits together', unit: 'runs', value: sizes.commit.value },
     ...readingsOfWrites(writes, runs),

@@ -3,6 +3,7 @@
 
 import type { Command } from 'commander'
 import type { HoldfastError } from '../core/errors/error.ts'
+import type { Logger } from '../core/runtime/ports.ts'
 import { createHoldfast, type Holdfast, type HoldfastOptions } from '../holdfast.ts'
 import type { Store } from '../store.ts'
 import { signalExits, type Io, type ProcessSignal } from './io.ts'
@@ -28,6 +29,8 @@ export interface Need {
   readonly migrate?: boolean
   /** Nothing is written, and an unreadable payload affects only itself. @default false */
   readonly onlyLooks?: boolean
+  /** Warns if other users may open the file of the store: said by commands that prepare it or stay, not with every look. @default false */
+  readonly warnsOfRights?: boolean
 }
 
 export interface Opened {
@@ -75,7 +78,7 @@ export class Call {
     const payloads = need.onlyLooks === true ? lenient(own) : {}
     const migrate = need.migrate === undefined ? onlyIfThere(need, store) : { migrate: need.migrate }
     const options = {
-      logger: this.printer.logger(),
+      logger: need.warnsOfRights === true ? this.printer.logger() : withoutRights(this.printer.logger()),
       ...own,
       ...payloads,
       ...migrate,
@@ -161,6 +164,14 @@ export function addCommonOptions(command: Command): Command {
 
 export function examples(...lines: readonly string[]): string {
   return `\nExamples:\n${lines.map((line) => `  $ holdfast ${line}`).join('\n')}`
+}
+
+/** The warning about the rights of files has their list in its details. */
+function withoutRights(logger: Logger): Logger {
+  const warn: Logger['warn'] = (message, details) => {
+    if (details === undefined || !('sharedFiles' in details)) logger.warn(message, details)
+  }
+  return { ...logger, warn }
 }
 
 function isVerbose({ env }: Io, { verbose = false }: CommonOptions): boolean {

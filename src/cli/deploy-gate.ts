@@ -4,7 +4,7 @@
 import { HoldfastError, isHoldfastError } from '../core/errors/error.ts'
 import type { ReplayResult } from '../engine/replay/replay-run.ts'
 import type { Call } from './command-call.ts'
-import { findingLines, Findings } from './output/findings.ts'
+import { findingLines, Findings, type FindingKind } from './output/findings.ts'
 import { Progress } from './output/progress.ts'
 import { openRecorded, type RecordedRun, type RecordedRuns } from './input/recorded-runs.ts'
 import { amount } from './output/text.ts'
@@ -25,8 +25,17 @@ export interface Compared {
   readonly against: string
 }
 
-const remedy =
+const oldWay =
   'Let live runs go the old way with ctx.patched, or keep the old code under its version and give the new code another.'
+const noCode =
+  'Export the workflow from the module, under the type and the version of its runs, until these runs have ended.'
+
+/** A line for each kind of remedy: `ctx.patched` does not help a run whose workflow is missing. */
+function remedies(kinds: readonly FindingKind[]): readonly string[] {
+  const isMissing = kinds.includes('unknown-workflow')
+  const differs = kinds.some((kind) => kind !== 'unknown-workflow')
+  return [...(isMissing ? ['', noCode] : []), ...(differs ? ['', oldWay] : [])]
+}
 
 /** Prints the findings. Throws DRIFT if a run disagrees. */
 export async function checkAgainst(call: Call, { module, against }: Compared, options: GateOptions): Promise<void> {
@@ -47,10 +56,10 @@ export async function checkAgainst(call: Call, { module, against }: Compared, op
     replayed === 0 ? `There is nothing to replay in ${recorded.from}.` : line,
     ...all.flatMap((finding) => ['', ...findingLines(finding)]),
     ...(unlisted === 0 ? [] : ['', `${amount(unlisted, 'run')} in yet other ways.`]),
-    ...(disagree === 0 ? [] : ['', remedy]),
+    ...remedies(all.map(({ kind }) => kind)),
   )
   if (disagree === 0) return
-  const message = `This build would harm ${number(disagree)} of the ${amount(replayed, 'run')} that were replayed.`
+  const message = `This build would harm ${number(disagree)} of the ${amount(replayed, 'run that was', 'runs that were')} replayed.`
   throw new HoldfastError('DRIFT', message, { details: { replayed, disagree } })
 }
 

@@ -5,29 +5,30 @@ import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import type { HoldfastError } from '../core/errors/error.ts'
 import { addCommonOptions, Call, examples, Interrupted, type Act, type CommonOptions } from './command-call.ts'
-import { registerCancel } from './commands/cancel.ts'
-import { registerCheck } from './commands/check.ts'
-import { registerDeadLetters } from './commands/dead-letters.ts'
-import { registerDev } from './commands/dev.ts'
-import { registerDoctor } from './commands/doctor.ts'
-import { registerExport } from './commands/export.ts'
-import { registerJournal } from './commands/journal.ts'
-import { registerMigrate } from './commands/migrate.ts'
-import { registerPause } from './commands/pause.ts'
-import { registerRekey } from './commands/rekey.ts'
-import { registerRemove } from './commands/remove.ts'
-import { registerResume } from './commands/resume.ts'
-import { registerRetry } from './commands/retry.ts'
-import { registerRuns } from './commands/runs.ts'
-import { registerShow } from './commands/show.ts'
-import { registerSignal } from './commands/signal.ts'
-import { registerStart } from './commands/start.ts'
-import { registerWatch } from './commands/watch.ts'
-import { registerWorker } from './commands/worker.ts'
+import { registerWorker } from './commands/perform/worker.ts'
+import { registerDev } from './commands/perform/dev.ts'
+import { registerStart } from './commands/perform/start.ts'
+import { registerSignal } from './commands/perform/signal.ts'
+import { registerRuns } from './commands/look/runs.ts'
+import { registerShow } from './commands/look/show.ts'
+import { registerJournal } from './commands/look/journal.ts'
+import { registerExport } from './commands/look/export.ts'
+import { registerWatch } from './commands/look/watch.ts'
+import { registerDeadLetters } from './commands/look/dead-letters.ts'
+import { registerCancel } from './commands/control/cancel.ts'
+import { registerPause } from './commands/control/pause.ts'
+import { registerResume } from './commands/control/resume.ts'
+import { registerRetry } from './commands/control/retry.ts'
+import { registerRemove } from './commands/control/remove.ts'
+import { registerMigrate } from './commands/prepare/migrate.ts'
+import { registerCheck } from './commands/prepare/check.ts'
+import { registerDoctor } from './commands/prepare/doctor.ts'
+import { registerRekey } from './commands/prepare/rekey.ts'
 import { exitCodeOf, exitCodeRows } from './exit-code.ts'
 import { OutputClosed, type Io } from './io.ts'
 import { quoted, usage } from './usage.ts'
 
+/** The groups of the help, each a folder of `commands/`. */
 const groups: readonly (readonly [string, readonly ((program: Command, act: Act) => void)[]])[] = [
   ['Perform runs:', [registerWorker, registerDev, registerStart, registerSignal]],
   ['Look at runs:', [registerRuns, registerShow, registerJournal, registerExport, registerWatch, registerDeadLetters]],
@@ -105,12 +106,26 @@ function createProgram(io: Io, pages: string[]): Command {
   )
 }
 
+/** Commands under the names that they have elsewhere, too far from ours to be taken for a misspelling. */
+const otherNames: ReadonlyMap<string, string> = new Map([
+  ['list', 'runs'],
+  ['ls', 'runs'],
+  ['ps', 'runs'],
+  ['status', 'show'],
+  ['get', 'show'],
+  ['logs', 'journal'],
+  ['send', 'signal'],
+])
+
 /** An error of the argument library, in our form. */
 function usageOf({ message, code }: CommanderError, argv: readonly string[]): HoldfastError {
   if (code === 'commander.help') {
     const which = argv[0] === 'help' ? `There is no command ${quoted(argv[1] ?? '')}.` : 'Which command?'
     return usage(`${which} See holdfast --help.`)
   }
+  const meant =
+    code === 'commander.unknownCommand' ? otherNames.get(argv.find((one) => !one.startsWith('-')) ?? '') : undefined
+  if (meant !== undefined) return usage(`There is no such command. Did you mean ${meant}? See holdfast --help.`)
   const text = message.replace(/^error: /, '').replace(/\n(?=\(Did you mean [^\n]*\)$)/, '. ')
   const sentence = text.charAt(0).toUpperCase() + text.slice(1)
   return usage(`${sentence}${/[.)]$/.test(sentence) ? '' : '.'} See holdfast --help.`, {

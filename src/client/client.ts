@@ -5,7 +5,9 @@ import type { Definition, NewChild } from '../core/definition/definition.ts'
 import { dueAt } from '../core/model/due.ts'
 import type { Entry } from '../core/model/entry.ts'
 import { HoldfastError } from '../core/errors/error.ts'
-import type { MessageDraft } from '../core/rules/messages/unit-of-work.ts'
+import type { MessageDraft } from '../core/model/message.ts'
+import type { Place } from '../core/payload/place.ts'
+import { refusalOf } from '../core/payload/refusal.ts'
 import { isRunId, shardOf } from '../core/model/run-id.ts'
 import { shardForNew, type Routed } from '../core/rules/shard-routing.ts'
 import { holds, type Lease, type Run } from '../core/model/run.ts'
@@ -29,6 +31,7 @@ import {
   type Described,
   type StartOptions,
 } from './start/start-options.ts'
+import { quotedText } from '../core/text/printable.ts'
 
 /** The choice of versions for a run that is started by the name of its workflow. */
 export interface VersionChoice {
@@ -70,6 +73,7 @@ export class Client {
   private readonly versionFor: VersionFor | undefined
   private readonly firstEntries: FirstEntries
 
+  /** @internal */
   constructor(engine: Engine, versionFor: VersionFor | undefined) {
     this.engine = engine
     this.firstEntries = new FirstEntries(engine.store, engine.ports)
@@ -78,14 +82,14 @@ export class Client {
 
   start(workflow: Definition | string, input: unknown, options?: StartOptions): Promise<RunHandle<unknown>> {
     try {
-      return this.launch(this.ready(workflow, input, options))
+      return this.launch(this.prepare(workflow, input, options))
     } catch (error) {
       return Promise.reject(error)
     }
   }
 
   /** Checks a start and encodes its input; at once, unless the workflow's schema or an offload needs time. */
-  ready(
+  prepare(
     workflow: Definition | string,
     input: unknown,
     options: StartOptions | undefined,
@@ -98,20 +102,20 @@ export class Client {
     const definition = this.choose(workflow, input, options)
     const value = definition.validate(input)
     // Without a closure, which every start would pay for.
-    if (value instanceof Promise) return this.readyLater(definition, value, options, parentId)
-    return this.readyWith(definition, value, options, parentId)
+    if (value instanceof Promise) return this.prepareLater(definition, value, options, parentId)
+    return this.prepareChecked(definition, value, options, parentId)
   }
 
-  private async readyLater(
+  private async prepareLater(
     definition: Definition,
     checked: Promise<unknown>,
     options: StartOptions | undefined,
     parentId: string | null,
   ): Promise<PreparedStart> {
-    return this.readyWith(definition, await checked, options, parentId)
+    return this.prepareChecked(definition, await checked, options, parentId)
   }
 
-  private readyWith(
+  private prepareChecked(
     definition: Definition,
     value: unknown,
     options: StartOptions | undefined,
@@ -122,40 +126,50 @@ export class Client {
     const id = options?.id === undefined ? this.newId(described, parentId) : this.givenId(options.id, described)
     const meta = options === undefined ? null : startedMeta(options)
     const place = payloads.place(id, 1, 'started', null)
-    const text = payloads.encode(value, place)
+    const text = this.inputText(value, place, definition)
     const keyId = payloads.keyOf(text)
     const data = payloads.keep(text, place)
     if (typeof data === 'string') return { definition, described, id, meta, options, value, data, keyId }
     return data.then((kept) => ({ definition, described, id, meta, options, value, data: kept, keyId }))
   }
 
-  /** Inserts a run that is ready, and begins it here if there is room. It is on its way to the store when this returns. */
+  private inputText(value: unknown, place: Place, { type }: Definition): string {
+    try {
+      return this.engine.payloads.encode(value, place)
+    } catch (error) {
+      throw refusalOf(error, `The input of ${quotedText(type)}`)
+    }
+  }
+
+  /** Inserts a run that is prepared, and begins it here if there is room. It is on its way to the store when this returns. */
   async launch(start: PreparedStart | Promise<PreparedStart>): Promise<RunHandle<unknown>> {
-    const ready = start instanceof Promise ? await start : start
+    const prepared = start instanceof Promise ? await start : start
     const { engine } = this
-    const { id, described, data } = ready
+    const { id, described, data } = prepared
     const { localWorker } = engine
     const lease = described.due === null ? (localWorker?.reserve() ?? null) : null
     let isReserved = lease !== null
     try {
-      const run = this.newRun(ready, lease)
+      const run = this.newRun(prepared, lease)
       const { transition } = run
-      const started = await engine.start(run, ready.options?.abortSignal)
+      const started = await engine.start(run, prepared.options?.abortSignal)
       // A session that was found dead meanwhile gets no lease: then the run waits to be claimed.
       if (lease !== null && started.created && holds(started.run, lease)) {
         const at = started.run.createdAt
-        const { meta } = ready
+        const { meta } = prepared
         const entry: Entry = { kind: 'started', name: null, meta, data, seq: 1, at, transition }
         isReserved = false
         localWorker?.begin(started.run, lease, [entry])
         return new RunHandle(engine, id, true, described.key)
       }
       if (!started.created) {
-        const { abortSignal } = ready.options ?? {}
-        return await abortable('start()', abortSignal, () => this.existing(this.firstEntries.read, started, run, ready))
+        const { abortSignal } = prepared.options ?? {}
+        return await abortable('start()', abortSignal, () =>
+          this.existing(this.firstEntries.read, started, run, prepared),
+        )
       }
       engine.onReady()
-      this.lookAfter(run)
+      this.warnIfUnclaimed(run)
       return new RunHandle(engine, id, true, described.key)
     } finally {
       if (isReserved) localWorker?.cancel()
@@ -169,21 +183,21 @@ export class Client {
     input: unknown,
     options?: StartOptions,
   ): Promise<RunHandle<unknown>> {
-    const ready = await this.ready(workflow, input, options)
-    const run = this.newRun(ready, null)
+    const prepared = await this.prepare(workflow, input, options)
+    const run = this.newRun(prepared, null)
     const [started] = (await transactionStore.start([run])) as [Started]
     if (!started.created) {
       // Only this transaction sees the run that it has started.
       const read = async (runId: string): Promise<Entry | undefined> =>
         (await transactionStore.load([entryRequest(runId, 1)]))[0]?.entries[0]
-      return this.existing(read, started, run, ready)
+      return this.existing(read, started, run, prepared)
     }
-    this.lookAfter(run)
-    return new RunHandle(this.engine, ready.id, true, ready.described.key)
+    this.warnIfUnclaimed(run)
+    return new RunHandle(this.engine, prepared.id, true, prepared.described.key)
   }
 
   /** Logs a warning if this process has no worker, and no other claims the run when it is due. */
-  private lookAfter({ type, id, due }: NewRun): void {
+  private warnIfUnclaimed({ type, id, due }: NewRun): void {
     const { localWorker, unclaimedWarning, ports } = this.engine
     if (localWorker !== null) return
     // By the time of this machine: that of the store may not be known yet.
@@ -196,12 +210,12 @@ export class Client {
     { workflow, input, options }: { workflow: Definition | string; input?: unknown; options: StartOptions },
     messageFor: (runId: string) => Promise<MessageDraft>,
   ): Promise<Started> {
-    const ready = await this.ready(workflow, input, options)
-    const messages = [await messageFor(ready.id)]
+    const prepared = await this.prepare(workflow, input, options)
+    const messages = [await messageFor(prepared.id)]
     // Not leased: its holder has to read the mailbox first, which an eager start does not.
-    const run = { ...this.newRun(ready, null), messages }
+    const run = { ...this.newRun(prepared, null), messages }
     const started = await this.engine.start(run, options.abortSignal)
-    if (started.created) this.lookAfter(run)
+    if (started.created) this.warnIfUnclaimed(run)
     return started
   }
 
@@ -209,8 +223,10 @@ export class Client {
   readonly prepareChild = ({ parentId, workflow, input, options }: NewChild): NewRun | Promise<NewRun> => {
     const given = options as StartedChildOptions
     checkChildOptions(given, workflow.type)
-    const ready = this.ready(workflow, input, { ...given, parent: parentId }, parentId)
-    return ready instanceof Promise ? ready.then((later) => this.newRun(later, null)) : this.newRun(ready, null)
+    const prepared = this.prepare(workflow, input, { ...given, parent: parentId }, parentId)
+    return prepared instanceof Promise
+      ? prepared.then((later) => this.newRun(later, null))
+      : this.newRun(prepared, null)
   }
 
   /** A new id names the shard in which the keys of the run are unique. */
@@ -322,7 +338,7 @@ export class Client {
     if (taken === 'key' && options?.onConflict !== 'return') {
       throw new HoldfastError(
         'RUN_EXISTS',
-        `Run ${run.id} of "${run.type}" has the key ${shown(given.key)} and is ${run.status}. Wait for its end, cancel it, ` +
+        `Run ${run.id} of ${quotedText(run.type)} has the key ${shown(given.key)} and is ${run.status}. Wait for its end, cancel it, ` +
           `or ask for it with onConflict: 'return'.`,
         { details: { runId: run.id, type: run.type, key: given.key, status: run.status } },
       )
@@ -330,7 +346,7 @@ export class Client {
     if (taken === 'id' && run.type !== given.type) {
       throw new HoldfastError(
         'RUN_EXISTS',
-        `Run ${run.id} exists and is of type "${run.type}", not "${given.type}". Choose another id.`,
+        `Run ${run.id} exists and is of type ${quotedText(run.type)}, not ${quotedText(given.type)}. Choose another id.`,
         { details: { runId: run.id, type: run.type } },
       )
     }

@@ -6,15 +6,17 @@ import { formatMs, toMs, type Duration } from '../core/definition/duration.ts'
 import { HoldfastError, isHoldfastError, messageOf } from '../core/errors/error.ts'
 import { withTimeout } from '../core/runtime/backoff.ts'
 import type { Cancel } from '../core/runtime/ports.ts'
-import type { Run, RunStatus } from '../core/model/run.ts'
+import { isTerminal, type Run, type RunStatus } from '../core/model/run.ts'
 import { checkOptions } from '../core/text/suggest.ts'
 import type { RunEnd, Watcher } from '../engine/run-ends.ts'
 import type { Engine } from '../engine/engine.ts'
 import { isUnclaimed } from '../engine/unclaimed-warning.ts'
 import { checkAbortSignal, reading, type AbortOption } from './abort-option.ts'
+import { strayText, unreadMessages } from './read/unread.ts'
 import { runNotFound, runRemoved } from './run-reference.ts'
 import { signalRun, type SignalOptions, type SignalOutcome } from './send/send.ts'
 import { cancelRun, type CancelOutcome, type CancelOptions } from './control/run-control.ts'
+import { quotedText } from '../core/text/printable.ts'
 
 export interface ResultOptions {
   /** Give up waiting when it fires, with RESULT_TIMEOUT; the run goes on. @default none */
@@ -25,6 +27,9 @@ export interface ResultOptions {
 
 const resultOptionNames = ['timeout', 'abortSignal']
 
+/** Most calls give none: nothing is made or checked for them. */
+const noOptions: ResultOptions = {}
+
 export class RunHandle<Output> {
   readonly id: string
   /** False if the run existed before. */
@@ -34,6 +39,7 @@ export class RunHandle<Output> {
   /** Not `private`: what the compiler alone keeps private is shown in logs. */
   readonly #engine: Engine
 
+  /** @internal */
   constructor(engine: Engine, id: string, created: boolean, key: string | null) {
     this.#engine = engine
     this.id = id
@@ -77,8 +83,8 @@ export class RunHandle<Output> {
     return signalRun(this.#engine, this.id, named, payload, options)
   }
 
-  private ending(options: ResultOptions = {}): Promise<RunEnd> {
-    checkOptions(options, resultOptionNames, 'run.result()')
+  private ending(options: ResultOptions = noOptions): Promise<RunEnd> {
+    if (options !== noOptions) checkOptions(options, resultOptionNames, 'run.result()')
     const { timeout } = options
     const abortSignal = checkAbortSignal(options.abortSignal)
     const timeoutMs = timeout === undefined ? null : toMs(timeout, 'The timeout of run.result()')
@@ -100,7 +106,8 @@ export class RunHandle<Output> {
     })
   }
 
-  private async timeoutError(timeoutMs: number): Promise<HoldfastError> {
+  /** Null if the run has ended in the meantime. */
+  private async timeoutError(timeoutMs: number): Promise<HoldfastError | null> {
     const { store, localWorker, ports, clock } = this.#engine
     const looked = store.get([this.id]).then(
       ([found]) => found,
@@ -109,16 +116,26 @@ export class RunHandle<Output> {
     // Bounded, because the caller has already waited for its whole timeout.
     const run = await withTimeout(ports.clock, lookAgainMs, looked)
     const status = run?.status ?? 'of unknown status'
+    if (status !== 'of unknown status' && isTerminal(status)) return null
+    const unread =
+      status === 'waiting'
+        ? await withTimeout(
+            ports.clock,
+            lookAgainMs,
+            unreadMessages(this.#engine, this.id).catch(() => undefined),
+          )
+        : undefined
     const begun = run !== undefined && !isUnclaimed(run, clock.now())
     const here = localWorker === null ? 'This process has no worker (holdfast.work()). ' : ''
     const text =
       run === undefined || begun
         ? ''
         : `, and no worker has ${run.token === 0 ? 'begun it' : 'gone on with it since it was due'}. ${here}Check that a worker ` +
-          `for "${run.type}", version ${run.version}, is up`
+          `for ${quotedText(run.type)}, version ${run.version}, is up`
     return new HoldfastError(
       'RESULT_TIMEOUT',
-      `Run ${this.id} has not ended within ${formatMs(timeoutMs)}: it is ${status}${text}. ${hopeOf(status)}`,
+      `Run ${this.id} has not ended within ${formatMs(timeoutMs)}: it is ${status}${text}.` +
+        `${strayText(unread?.names ?? [])} ${hopeOf(status)}`,
       { details: { runId: this.id, status, ...(run === undefined ? {} : { begun }) } },
     )
   }
@@ -169,6 +186,7 @@ class EndingWait extends Deferred<RunEnd> implements Watcher {
   private deafen: Cancel | null = null
   private isOver = false
 
+  /** @internal */
   constructor(engine: Engine, runId: string) {
     super()
     this.engine = engine
@@ -192,9 +210,17 @@ class EndingWait extends Deferred<RunEnd> implements Watcher {
     this.abandon(new HoldfastError('CLOSED', message, { details: { runId: this.runId } }))
   }
 
-  /** Gives up after a time. */
-  limit(ms: number, error: () => Promise<HoldfastError>): void {
-    this.cancelTimeout = this.engine.ports.clock.after(ms, () => void error().then((reason) => this.abandon(reason)))
+  /** Gives up after a time, unless the run has ended by then: its end may not have been noticed yet. */
+  limit(ms: number, error: () => Promise<HoldfastError | null>): void {
+    const giveUp = async (): Promise<void> => {
+      // Once, unless an operator retries the run just between its two looks.
+      while (!this.isOver) {
+        const reason = await error()
+        if (reason !== null) return this.abandon(reason)
+        await this.engine.runEnds.look([this.runId]).catch((away: unknown) => this.abandon(away))
+      }
+    }
+    this.cancelTimeout = this.engine.ports.clock.after(ms, () => void giveUp())
   }
 
   /** Gives up when the signal fires. */

@@ -12,7 +12,7 @@ import { completeToken } from './send/complete.ts'
 import { operationFields, type Operation, type OperationKind, type SettledOperation } from './operation.ts'
 import { idOf } from './run-reference.ts'
 import { sendOrStart } from './start/send-or-start.ts'
-import { checkedSignal, readyBroadcast, send, type PreparedSend } from './send/send.ts'
+import { checkedSignal, prepareBroadcast, send, type PreparedSend } from './send/send.ts'
 import { cancelRun, pauseRun, removeRun, resumeRun, retryRun } from './control/run-control.ts'
 
 type Sending = Extract<Operation, { kind: 'signal' | 'broadcast' }>
@@ -22,6 +22,7 @@ export class Submitter {
   private readonly engine: Engine
   private readonly client: Client
 
+  /** @internal */
   constructor(engine: Engine, client: Client) {
     this.engine = engine
     this.client = client
@@ -35,7 +36,7 @@ export class Submitter {
         return client.start(operation.workflow, operation.input, operation.options)
       case 'signal':
       case 'broadcast':
-        return send(engine, await this.ready(operation))
+        return send(engine, await this.prepareSend(operation))
       case 'sendOrStart':
         return sendOrStart(engine, client, operation)
       case 'complete':
@@ -63,7 +64,7 @@ export class Submitter {
     this.checkList(given, where)
     // Spreading a text would make a member of each letter; a value that is no operation is refused as it is.
     const operations = given.map((one) => (typeof one === 'object' ? { ...one, kind } : one) as Operation)
-    return heeding(operations, options, where, (heedful) => this.perform(heedful))
+    return withBatchSignal(operations, options, where, (abortable) => this.perform(abortable))
   }
 
   async submitBatch(
@@ -71,7 +72,7 @@ export class Submitter {
     options?: AbortOption,
   ): Promise<readonly SettledOperation<unknown>[]> {
     this.checkList(operations, 'submitBatch()')
-    return heeding(operations, options, 'submitBatch()', (heedful) => this.perform(heedful))
+    return withBatchSignal(operations, options, 'submitBatch()', (abortable) => this.perform(abortable))
   }
 
   private async perform(operations: readonly Operation[]): Promise<readonly SettledOperation<unknown>[]> {
@@ -92,34 +93,34 @@ export class Submitter {
     throw new HoldfastError('INVALID_OPTION', `${where} takes a list of operations. Got ${shown(given)}.`)
   }
 
-  private async ready(operation: Sending): Promise<PreparedSend<unknown>> {
+  private async prepareSend(operation: Sending): Promise<PreparedSend<unknown>> {
     const { engine } = this
     engine.assertOpen()
     const { payload, options } = operation
-    if (operation.kind === 'broadcast') return readyBroadcast(engine, operation.topic, payload, options)
+    if (operation.kind === 'broadcast') return prepareBroadcast(engine, operation.topic, payload, options)
     return checkedSignal(engine, operation.to, operation.name, payload, options)
   }
 
-  private readyStart({ workflow, input, options }: Starting): PreparedStart | Promise<PreparedStart> {
-    return this.client.ready(workflow, input, options)
+  private prepareStart({ workflow, input, options }: Starting): PreparedStart | Promise<PreparedStart> {
+    return this.client.prepare(workflow, input, options)
   }
 
   private async sendAll(operations: readonly Sending[]): Promise<readonly SettledOperation<unknown>[]> {
-    const ready = await Promise.all(
-      operations.map((operation) => settled(attempt(operation, () => this.ready(operation)))),
+    const prepared = await Promise.all(
+      operations.map((operation) => settled(attempt(operation, () => this.prepareSend(operation)))),
     )
     // In one turn, so that they go to the store together.
-    return Promise.all(ready.map(async (one) => (one.ok ? settled(send(this.engine, one.value)) : one)))
+    return Promise.all(prepared.map(async (one) => (one.ok ? settled(send(this.engine, one.value)) : one)))
   }
 
   private async startAll(operations: readonly Starting[]): Promise<readonly SettledOperation<unknown>[]> {
-    const ready = await Promise.all(
-      operations.map((operation) => settled(attempt(operation, async () => this.readyStart(operation)))),
+    const prepared = await Promise.all(
+      operations.map((operation) => settled(attempt(operation, async () => this.prepareStart(operation)))),
     )
     const answers: SettledOperation<unknown>[] = []
     // If two operations want the same id or key, the first must be answered before the second is sent.
-    while (answers.length < ready.length) {
-      const together = withoutRivals(ready.slice(answers.length))
+    while (answers.length < prepared.length) {
+      const together = withoutRivals(prepared.slice(answers.length))
       const launched = together.map(async (one) => (one.ok ? settled(this.client.launch(one.value)) : one))
       for (const answer of await Promise.all(launched)) answers.push(answer)
     }
@@ -131,7 +132,7 @@ export class Submitter {
  * Gives every operation without an abort signal a signal that follows that of the batch, so that each is answered. A signal for
  * each, because adding a hundred thousand listeners to one takes longer than the store does.
  */
-async function heeding(
+async function withBatchSignal(
   operations: readonly Operation[],
   options: AbortOption | undefined,
   where: string,
@@ -142,7 +143,7 @@ async function heeding(
   if (signal === undefined) return perform(operations)
   const controllers: AbortController[] = []
   const abort = (): void => controllers.forEach((controller) => controller.abort(signal.reason))
-  const heedful = operations.map((operation) => {
+  const abortable = operations.map((operation) => {
     if (typeof operation !== 'object' || operation === null || operation.options?.abortSignal !== undefined) {
       return operation
     }
@@ -153,7 +154,7 @@ async function heeding(
   if (signal.aborted) abort()
   signal.addEventListener('abort', abort, { once: true })
   try {
-    return await perform(heedful)
+    return await perform(abortable)
   } finally {
     signal.removeEventListener('abort', abort)
   }
@@ -197,15 +198,15 @@ function neighbours<Part extends Operation>(
 
 /** The first operations of which no two want the same id, key or idempotency key; at least one. */
 function withoutRivals(starts: readonly SettledOperation<PreparedStart>[]): readonly SettledOperation<PreparedStart>[] {
-  const wanted = new Set<string>()
+  const taken = new Set<string>()
   for (const [at, start] of starts.entries()) {
     if (!start.ok) continue
     const { id, described } = start.value
-    const wakeNames = [`id ${id}`]
-    if (described.key !== null) wakeNames.push(`key ${described.key}`)
-    if (described.idempotencyKey !== null) wakeNames.push(`idempotency key ${described.idempotencyKey}`)
-    if (wakeNames.some((want) => wanted.has(want))) return starts.slice(0, at)
-    for (const want of wakeNames) wanted.add(want)
+    const names = [`id ${id}`]
+    if (described.key !== null) names.push(`key ${described.key}`)
+    if (described.idempotencyKey !== null) names.push(`idempotency key ${described.idempotencyKey}`)
+    if (names.some((name) => taken.has(name))) return starts.slice(0, at)
+    for (const name of names) taken.add(name)
   }
   return starts
 }

@@ -1,5 +1,5 @@
 // The client inside a transaction of the user: its calls take effect if and only if that transaction commits. They must not read
-// the store outside of it, which does not see what the transaction has written; and no run is begun, or told of anything, before
+// the store outside of it, which does not see what the transaction has written; and no run is begun or notified before
 // the commit.
 
 import type { Definition } from '../core/definition/definition.ts'
@@ -45,7 +45,7 @@ export interface TransactionClient extends Starter {
   cancel(reference: RunReference, options?: CancelOptions): Promise<CancelOutcome>
 }
 
-/** Throws INVALID_OPTION if the store has no transactions, or does not know this kind. */
+/** Throws INVALID_OPTION if the store has no transactions, or does not know this kind. @internal */
 export function usingTransaction(engine: Engine, client: Client, tx: unknown): TransactionClient {
   engine.assertOpen()
   const transactions = transactionsOf(engine.store)
@@ -56,6 +56,12 @@ export function usingTransaction(engine: Engine, client: Client, tx: unknown): T
         "has your tables, 'sqlite:app.db' or 'postgres://…'.",
     )
   }
+  if (isHoldfast(tx)) {
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      'holdfast.using(tx) must be given the transaction of your library. Got a Holdfast.',
+    )
+  }
   const transactionStore = transactions.inTransaction(tx)
   const start = async (
     workflow: Definition | string,
@@ -63,6 +69,7 @@ export function usingTransaction(engine: Engine, client: Client, tx: unknown): T
     options: StartOptions = {},
   ): Promise<RunHandle<unknown>> => {
     refuseAbortSignal(options)
+    transactionStore.recognise?.()
     return client.startInTransaction(transactionStore, workflow, input, options)
   }
   return {
@@ -76,6 +83,7 @@ export function usingTransaction(engine: Engine, client: Client, tx: unknown): T
       const runId = idOf(reference)
       refuseAbortSignal(options)
       checkOptions(options, ['id'], 'signal()')
+      transactionStore.recognise?.()
       const content = await signalPayloadOf(engine, named, payload, options.id)
       if (!isRunId(runId)) return { outcome: 'target-not-found' }
       const [delivered] = await transactionStore.deliver([await messageTo(engine, runId, content)])
@@ -83,6 +91,7 @@ export function usingTransaction(engine: Engine, client: Client, tx: unknown): T
     },
     async broadcast(topic, payload, options = {}) {
       refuseAbortSignal(options)
+      transactionStore.recognise?.()
       const message = await broadcastOf(engine, topic, payload, options)
       const [delivered] = await transactionStore.deliver([message])
       return broadcastOutcome(engine.limits, message, delivered as Delivered)
@@ -90,11 +99,18 @@ export function usingTransaction(engine: Engine, client: Client, tx: unknown): T
     async cancel(reference, options = {}) {
       refuseAbortSignal(options)
       const runId = idOf(reference)
+      transactionStore.recognise?.()
       const request = { ...cancelRequest(options), id: engine.transitionId(), runId }
       const [answer] = await transactionStore.control([request])
       return cancelledOf(runId, answer as ControlResult)
     },
   }
+}
+
+/** It has a method `query`, as a transaction may have. */
+function isHoldfast(tx: unknown): boolean {
+  const { using, work, journal } = (tx ?? {}) as Readonly<Record<string, unknown>>
+  return [using, work, journal].every((method) => typeof method === 'function')
 }
 
 /** A call inside a transaction cannot be given up without the transaction, so it takes no abort signal. */

@@ -28,7 +28,7 @@ export function readKeys(keys: unknown): ReadonlyMap<string, Uint8Array> {
     if (bytes?.length !== keyBytes) {
       const got = bytes === undefined ? '' : ` It has ${bytes.length}.`
       throw invalid(
-        `The key "${id}" must be ${keyBytes} bytes: a Uint8Array, or their text in base64 or hex.${got} ` +
+        `The key ${shown(id)} must be ${keyBytes} bytes: a Uint8Array, or their text in base64 or hex.${got} ` +
           'Make one with `openssl rand -base64 32`.',
         { id },
       )

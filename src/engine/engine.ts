@@ -6,19 +6,29 @@ import type { Entry } from '../core/model/entry.ts'
 import { bug, HoldfastError } from '../core/errors/error.ts'
 import { createRunIds, type RunIds } from '../core/model/run-id.ts'
 import { defaultLimits, type Limits } from '../core/definition/limits.ts'
-import { utf8Weight } from '../core/payload/bytes.ts'
+import { utf8Weight } from '../core/text/bytes.ts'
 import type { Payloads } from '../core/payload/payload.ts'
 import { withTimeout } from '../core/runtime/backoff.ts'
 import type { Ports } from '../core/runtime/ports.ts'
 import type { Lease, Run } from '../core/model/run.ts'
 import type { Transition } from '../core/model/transition.ts'
-import type { BatchOptions, Delivered, NewRun, StartBusy, Started, Store, StoreLimits, StoreSecrets } from '../store.ts'
+import type {
+  BatchOptions,
+  Delivered,
+  NewRun,
+  StartBusy,
+  Started,
+  Store,
+  StoreEndHints,
+  StoreLimits,
+  StoreSecrets,
+} from '../store.ts'
 import { Batcher } from './batch/batcher.ts'
 import { boundedStore } from './store/bounded-store.ts'
 import { CallTimeouts } from './store/call-timeouts.ts'
 import { createCommitter, type Committer } from './batch/committer.ts'
 import { RunEnds } from './run-ends.ts'
-import { MailboxReader } from './batch/message-reader.ts'
+import { MailboxReader } from './batch/mailbox-reader.ts'
 import { MessageSender, type OutgoingMessage } from './batch/mailer.ts'
 import { done, NotDone, CallerTimeouts, type Called, type Caller } from './batch/caller-timeouts.ts'
 import { Registry } from './registry.ts'
@@ -39,7 +49,7 @@ export interface EngineOptions {
   readonly untilIntervalMs?: number
   /** How long to wait at most before polling without a hint. @default the poller's own interval */
   readonly pollMs?: number | undefined
-  /** The key from which the secrets of tokens are derived. @default the key that the store keeps for that */
+  /** The key from which the secrets of completion tokens are derived. @default the key that the store keeps for that */
   readonly tokenKey?: string | undefined
   /** How much callers may ask for at once. @default those of `createHoldfast` */
   readonly limits?: Limits
@@ -63,6 +73,8 @@ export interface LocalWorker {
   messageArrived(runId: string): void
   /** Whether a run is moving here: then its end is known as soon as it is committed. */
   isMoving(runId: string): boolean
+  /** It is about to begin runs that are claimed already. */
+  isFilling(): boolean
   /** Whether the frame of a run that waits is kept here. */
   isParked(runId: string): boolean
 }
@@ -111,10 +123,12 @@ export class Engine {
   readonly transact: Transact | null
   readonly untilIntervalMs: number
   readonly pollMs: number | undefined
-  /** The key from which the secrets of tokens are derived; null where there is none, and until it was read. */
+  /** The key from which the secrets of completion tokens are derived; null where there is none, and until it was read. */
   tokenKey: string | null
   readonly limits: Limits
   readonly unclaimedWarning: UnclaimedWarning
+  /** The types of which it was said that a key may lack its field. */
+  readonly unknownKeys = new Set<string>()
   /** The same, without a bound: only its capabilities are read here. */
   private readonly given: Store
   private readonly watch: CallTimeouts
@@ -140,7 +154,11 @@ export class Engine {
     this.ports = ports
     this.payloads = payloads
     this.registry = new Registry(definitions)
-    this.runEnds = new RunEnds(store, ports, pollMs)
+    this.runEnds = new RunEnds(store, ports, {
+      everyMs: pollMs,
+      endHints: endHintsOf(options.store),
+      isMoving: (runId) => this.isMoving(runId),
+    })
     this.clock = new StoreClock(ports.clock)
     this.unclaimedWarning = new UnclaimedWarning(store, ports, () => this.clock.now())
     this.mailboxReader = new MailboxReader(store, ports)
@@ -154,7 +172,8 @@ export class Engine {
     const onTime = (at: number): void => this.clock.observe(at)
     const limitMs = (): number => this.storageMs
     const isAnswering = (): Promise<boolean> => this.isAnswering()
-    this.committer = createCommitter(store, ports, { onTime, limitMs, isAnswering })
+    const isFilling = (): boolean => this.localWorker?.isFilling() === true
+    this.committer = createCommitter(store, ports, { onTime, limitMs, isAnswering, isFilling })
     this.transact = createTransact({ store, own: transaction, mostOwn: mostTransactions, ports, onTime })
     this.callerTimeouts = new CallerTimeouts({ clock: ports.clock, limitMs, called: calledStart })
     this.starter = new Batcher(ports, {
@@ -184,8 +203,11 @@ export class Engine {
       if (hint.kind === 'ready') {
         // A hint of a workflow that is not performed here is no reason to look.
         if (hint.type === '' || this.registry.hasType(hint.type)) this.onReady()
-        // It comes after a time in which nothing was heard.
-        if (hint.type === '') this.onDeadline(Number.NEGATIVE_INFINITY)
+        // It comes after a time in which nothing was heard, or too much.
+        if (hint.type === '') {
+          this.onDeadline(Number.NEGATIVE_INFINITY)
+          this.runEnds.hintsLost()
+        }
       } else if (hint.kind === 'deadline') this.onDeadline(hint.at)
       else if (hint.kind === 'chore') this.onChore()
       else if (hint.kind === 'message') this.localWorker?.messageArrived(hint.runId)
@@ -330,6 +352,10 @@ export class Engine {
 
 function limitsOf(store: Store): StoreLimits | null {
   return 'limit' in store ? (store as Store & StoreLimits) : null
+}
+
+function endHintsOf(store: Store): StoreEndHints | null {
+  return 'expectEnds' in store ? (store as Store & StoreEndHints) : null
 }
 
 function secretsOf(store: Store): StoreSecrets | null {

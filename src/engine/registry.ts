@@ -5,6 +5,9 @@ import type { Definition } from '../core/definition/definition.ts'
 import { HoldfastError } from '../core/errors/error.ts'
 import { didYouMean, shown } from '../core/text/suggest.ts'
 
+/** How many workflows an error names. */
+const mostNamed = 10
+
 export class Registry {
   private readonly byType = new Map<string, Map<number, Definition>>()
 
@@ -24,6 +27,10 @@ export class Registry {
   /** Whether this process has any version of that type. */
   hasType(type: string): boolean {
     return this.byType.has(type)
+  }
+
+  get isEmpty(): boolean {
+    return this.byType.size === 0
   }
 
   /** The versions of a type that this process has, the newest last. */
@@ -80,7 +87,9 @@ export class Registry {
       )
     }
     const known = [...this.byType.keys()]
-    const list = known.length === 0 ? 'None is registered' : `Registered: ${known.slice(0, 10).join(', ')}`
+    const more = known.length > mostNamed ? `, and ${known.length - mostNamed} more` : ''
+    const list =
+      known.length === 0 ? 'None is registered' : `Registered: ${known.slice(0, mostNamed).join(', ')}${more}`
     return new HoldfastError(
       'WORKFLOW_UNKNOWN',
       `No workflow ${shown(type)} is registered here.${didYouMean(type, known)} ${list}. ` +

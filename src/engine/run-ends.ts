@@ -1,10 +1,14 @@
 // The callers in this process that wait for a run to end. An end of this process is reported to them at once; one of another
 // process is found by a hint of the store, or at the latest by polling.
+//
+// A store may hint at ends in other processes only on demand (`StoreEndHints`). It is asked to as soon as a watched run is not
+// moving here. Until it is certain that every other process knows of that, watched runs are looked at once a second, however seldom
+// they are polled otherwise; and each of them once after hints were lost.
 
 import { isTerminal, type Run, type TerminalStatus } from '../core/model/run.ts'
 import { ChurningMap } from '../core/runtime/churning-map.ts'
 import type { Cancel, Ports } from '../core/runtime/ports.ts'
-import type { Store } from '../store.ts'
+import type { Store, StoreEndHints } from '../store.ts'
 import { lastEntryRequests } from './store/journal-pages.ts'
 
 /** How a run ended. `data` is the payload of its last entry, as it stands in the journal. */
@@ -29,7 +33,18 @@ export interface Watcher {
 /** How often a watched run is looked at; less often when thousands are watched. */
 const lookEveryMs = 1_000
 const shortestPauseMs = 50
+/** The first look after ends were asked for: other processes mostly know of it by then, and quick runs have ended. */
+const firstLookMs = 100
 const lookAtOnce = 500
+
+export interface RunEndsOptions {
+  /** @default one second */
+  readonly everyMs?: number | undefined
+  /** Null if the store hints at every end, or at none. */
+  readonly endHints?: StoreEndHints | null
+  /** Whether a worker of this process holds a run: then its end is reported here, and no hint is needed. @default none does */
+  readonly isMoving?: (runId: string) => boolean
+}
 
 export class RunEnds {
   private readonly store: Pick<Store, 'get' | 'load'>
@@ -37,12 +52,24 @@ export class RunEnds {
   private readonly watched = new ChurningMap<Watcher[]>()
   private readonly hints = new Set<string>()
   private cancelLook: Cancel | null = null
+  /** When the next look is due, if one is. */
+  private lookAt = 0
+  /** The store was asked to hint at ends in other processes. */
+  private hasAsked = false
+  /** Some of these processes may not know that yet. */
+  private isUncertain = false
+  /** How many of the watched runs may have ended with a hint that was lost. The longest unseen are looked at first. */
+  private unhinted = 0
   private readonly everyMs: number
+  private readonly endHints: StoreEndHints | null
+  private readonly isMoving: (runId: string) => boolean
 
-  constructor(store: Pick<Store, 'get' | 'load'>, ports: Ports, everyMs: number = lookEveryMs) {
+  constructor(store: Pick<Store, 'get' | 'load'>, ports: Ports, options: RunEndsOptions = {}) {
     this.store = store
     this.ports = ports
-    this.everyMs = everyMs
+    this.everyMs = options.everyMs ?? lookEveryMs
+    this.endHints = options.endHints ?? null
+    this.isMoving = options.isMoving ?? (() => false)
   }
 
   /** Notifies the watcher when the run ends, until it unwatches. Does not look whether the run has ended already. */
@@ -50,7 +77,19 @@ export class RunEnds {
     const others = this.watched.get(runId)
     if (others === undefined) this.watched.set(runId, [watcher])
     else others.push(watcher)
+    if (this.endHints !== null && !this.hasAsked && !this.isMoving(runId)) this.askForHints()
     this.lookLater()
+  }
+
+  /** A run has left this process without having ended: it may end in another one. */
+  leftHere(runId: string): void {
+    if (this.endHints !== null && !this.hasAsked && this.watched.has(runId)) this.askForHints()
+  }
+
+  /** The store may have lost hints, also at ends. */
+  hintsLost(): void {
+    this.unhinted = this.watched.size
+    if (this.unhinted > 0) this.lookWithin(lookEveryMs)
   }
 
   unwatch(runId: string, watcher: Watcher): void {
@@ -120,6 +159,9 @@ export class RunEnds {
   private readonly lookAround = async (): Promise<void> => {
     this.cancelLook = null
     const ids = [...this.watched.keys()].slice(0, lookAtOnce)
+    // Before the look: it also finds the ends of which no hint was sent until now.
+    if (this.endHints !== null && ids.some((id) => !this.isMoving(id))) this.askForHints()
+    this.unhinted = Math.max(0, this.unhinted - ids.length)
     await this.tryToLook(ids)
     // Runs that have not ended go to the back, so that every run gets its turn.
     for (const id of ids) {
@@ -138,14 +180,37 @@ export class RunEnds {
     }
   }
 
+  private askForHints(): void {
+    const isNew = !this.hasAsked
+    this.hasAsked = true
+    this.isUncertain = this.endHints?.expectEnds(true) === true
+    if (isNew && this.isUncertain) this.lookWithin(firstLookMs)
+  }
+
   private lookLater(): void {
     if (this.watched.size === 0 || this.cancelLook !== null) return
-    const ms = Math.max(shortestPauseMs, this.everyMs * Math.min(1, lookAtOnce / this.watched.size))
+    const isUrgent = this.isUncertain || this.unhinted > 0
+    const everyMs = isUrgent ? Math.min(this.everyMs, lookEveryMs) : this.everyMs
+    this.setLook(Math.max(shortestPauseMs, everyMs * Math.min(1, lookAtOnce / this.watched.size)))
+  }
+
+  /** The next look comes that soon, if it would come later. */
+  private lookWithin(ms: number): void {
+    if (this.cancelLook !== null && this.lookAt <= this.ports.clock.monotonic() + ms) return
+    this.cancelLook?.()
+    this.setLook(Math.min(ms, this.everyMs))
+  }
+
+  private setLook(ms: number): void {
+    this.lookAt = this.ports.clock.monotonic() + ms
     this.cancelLook = this.ports.clock.after(ms, () => void this.lookAround())
   }
 
   private rest(): void {
     if (this.watched.size > 0) return
+    if (this.hasAsked) this.endHints?.expectEnds(false)
+    this.hasAsked = this.isUncertain = false
+    this.unhinted = 0
     this.cancelLook?.()
     this.cancelLook = null
   }

@@ -2,6 +2,7 @@
 // only tables can violate.
 
 import { entryKinds } from '../core/model/entry.ts'
+import { readinesses, runStatuses, undoStates } from '../core/model/run.ts'
 
 const isOver = `status in ('succeeded', 'failed', 'cancelled')`
 
@@ -44,8 +45,17 @@ export const wrongKeyText = `coalesce(unique_key, '') <> coalesce(${uniqueKey}, 
 const isText = (column: string, pattern: string): string =>
   `(${column} is not null and ${column} not like '${pattern}')`
 
-/** Columns of a run that the engine cannot have written, as far as their first and last characters tell. */
+const isNone = (column: string, known: readonly string[]): string =>
+  `${column} not in (${known.map((value) => `'${value}'`).join(', ')})`
+
+/**
+ * Columns of a run that the engine cannot have written: values that there are not, and texts as far as their first and last
+ * characters tell.
+ */
 export const malformedRun = [
+  isNone('status', runStatuses),
+  isNone('readiness', readinesses),
+  isNone('undo', undoStates),
   isText('tags', '["%"]'),
   isText('metadata', '{"%}'),
   `(control_request is not null and control_request not like '{"kind":"pause","reason":"%}' and control_request not like '{"kind":"cancel","reason":%}')`,
@@ -57,7 +67,7 @@ const alwaysMeta = `'step-succeeded', 'step-failed', 'attempt-failed', 'waiting'
 /** Entries of which the same is true. */
 export const malformedEntry = `
   ${isText('meta', '{%}')} or (meta is null and kind in (${alwaysMeta})) or (data is null and kind in (${alwaysData}))
-  or kind not in (${entryKinds.map((kind) => `'${kind}'`).join(', ')})`
+  or ${isNone('kind', entryKinds)}`
 
 /** In addition to `core/invariants`. */
 export const tableInvariants = [
@@ -69,7 +79,9 @@ export const tableInvariants = [
   {
     name: 'key_text_derived',
     kind: 'S',
-    about: 'The text that keeps business keys unique is made of the key, scope, type and version of its run.',
+    about:
+      'The texts that keep keys unique are made of the key, scope, type and version of their run; where they stand in a table ' +
+      'of their own, that has those of runs that hold them, and no others.',
   },
   {
     name: 'tags_listed',
@@ -80,6 +92,6 @@ export const tableInvariants = [
     name: 'rows_well_formed',
     kind: 'S',
     about:
-      'Rows hold what the engine writes: kinds that there are, with meta, tags, metadata and control requests in their form.',
+      'Rows hold what the engine writes: statuses and kinds that there are, with meta, tags, metadata and control requests in their form.',
   },
 ] as const

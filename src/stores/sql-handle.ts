@@ -5,7 +5,7 @@
 // Statements have `$1` as placeholders, outside of texts only, and name the type of each: `$1::smallint`, and
 // `$2::text::json` for a value that goes as text, because some libraries would encode a text for a JSON column once more.
 // Values are texts, numbers and nulls, which no library changes. Columns come back under names in snake case even where a
-// library was told to write them otherwise; a whole number may come back as a text.
+// library is configured to write them otherwise; a whole number may come back as a text.
 
 import { HoldfastError } from '../core/errors/error.ts'
 import { shown } from '../core/text/suggest.ts'
@@ -22,15 +22,66 @@ export interface SqlHandle {
 export function sqlHandleOf(tx: unknown): SqlHandle {
   const send = isObject(tx) ? sendOf(tx) : null
   if (send === null) throw unknownHandle(tx)
-  let last: Promise<unknown> = Promise.resolve()
+  let last: Promise<unknown> | null = null
   return {
-    // One after the other: not every library takes a statement before it has answered the one before.
+    // One after the other: not every library takes a statement before it has answered the one before. The first is sent at
+    // once: a statement that the user sends next comes behind it.
     query(sql, values) {
-      const sent = last.then(async () => rowsOf(await send(sql, values)))
-      last = sent.catch(() => undefined)
+      const one = async (): Promise<readonly SqlRow[]> => {
+        try {
+          return rowsOf(await send(sql, values))
+        } catch (error) {
+          throw underneath(error)
+        }
+      }
+      const sent = last === null ? one() : last.then(one)
+      const settled: Promise<unknown> = sent
+        .catch(() => undefined)
+        .then(() => {
+          if (last === settled) last = null
+        })
+      last = settled
       return sent
     },
   }
+}
+
+/**
+ * The error of the database in the error of a library, which may have wrapped it; or that the transaction is over, if the
+ * library says so itself.
+ */
+function underneath(error: unknown): unknown {
+  let one: unknown = error
+  for (let depth = 0; depth < 5 && isObject(one); depth += 1) {
+    const { code, cause, driverError, meta }: Shape = one
+    if (isSqlState(code)) return one
+    // Prisma has the code and the text of the database beside its own.
+    if (isObject(meta) && isSqlState(meta['code'])) {
+      return Object.assign(new Error(String(meta['message']), { cause: error }), { code: meta['code'] })
+    }
+    one = cause ?? driverError
+  }
+  const { code, message }: Shape = isObject(error) ? error : {}
+  return code === 'P2028' || overWords.test(String(message)) ? transactionOver(error) : error
+}
+
+/** As Knex, Kysely, Prisma and TypeORM report that a transaction or its connection is not theirs any more. */
+const overWords = /transaction\b.*\b(?:closed|complete|committed|rolled back|ended|expired)\b|runner already released/i
+
+/** The codes of Node and of Prisma may have five characters, too. */
+function isSqlState(code: unknown): boolean {
+  return typeof code === 'string' && /^(?!E[A-Z]+$|P[1-9])[0-9A-Z]{5}$/.test(code)
+}
+
+/** A transaction of the user's is over, and a call of `holdfast.using(tx)` is not. */
+export function transactionOver(cause?: unknown): HoldfastError {
+  return new HoldfastError(
+    'INVALID_OPTION',
+    'The transaction of holdfast.using(tx) was over before this call was answered. Nothing is written outside of it, but if you ' +
+      'have committed it, a part of the call may be in it: look before you repeat the call. Await each call before you ' +
+      'commit or roll back, and call holdfast.using(tx) again in the next transaction.',
+    cause === undefined ? {} : { cause },
+  )
 }
 
 type Send = (sql: string, values: readonly SqlValue[]) => unknown
@@ -43,7 +94,12 @@ interface Shape {
 function sendOf(tx: Shape): Send | null {
   for (const { method, send, isTransaction, how } of libraries) {
     if (typeof tx[method] !== 'function' || (how.when !== undefined && !how.when(tx))) continue
-    if (isTransaction(tx)) return (sql, values) => send(tx as never, sql, values)
+    if (isTransaction(tx)) {
+      return (sql, values) => {
+        if (!isTransaction(tx)) throw transactionOver()
+        return send(tx as never, sql, values)
+      }
+    }
     throw new HoldfastError(
       'INVALID_OPTION',
       `holdfast.using(tx) was given ${how.what}, which is in no transaction. Give it ${how.instead}.`,
@@ -86,7 +142,8 @@ const libraries: readonly Library[] = [
       const query = { kind: 'RawNode', sqlFragments: [sql], parameters: [] }
       return plain.executeQuery({ sql, parameters: values, query, queryId: { queryId: 'holdfast' } })
     },
-    isTransaction: (tx) => tx['isTransaction'] === true,
+    // A controlled transaction says how it ended.
+    isTransaction: (tx) => tx['isTransaction'] === true && tx['isCommitted'] !== true && tx['isRolledBack'] !== true,
     how: { what: 'a Kysely instance', instead: 'the tx of db.transaction().execute(async (tx) => …)' },
   },
   {
@@ -95,7 +152,7 @@ const libraries: readonly Library[] = [
       const { text, bindings } = questionMarks(sql, values)
       return tx.raw(text, bindings)
     },
-    isTransaction: (tx) => tx['isTransaction'] === true,
+    isTransaction: (tx) => tx['isTransaction'] === true && !isCompleted(tx),
     how: { what: 'a Knex instance', instead: 'the trx of knex.transaction(async (trx) => …)' },
   },
   {
@@ -116,7 +173,7 @@ const libraries: readonly Library[] = [
     method: 'query',
     send: (tx: { query(config: unknown): unknown }, sql, values) =>
       tx.query({ text: sql, values: [...values], types: plainTypes }),
-    isTransaction: (tx) => typeof tx['getTransactionStatus'] !== 'function' || txStatus(tx) !== 'I',
+    isTransaction: (tx) => typeof tx['getTransactionStatus'] !== 'function' || /^[TE]$/.test(String(txStatus(tx))),
     how: {
       what: 'a pg client',
       instead: "the client after client.query('begin')",
@@ -142,10 +199,15 @@ interface KyselyLike {
 
 /**
  * The last transaction status that a client of `pg` got from the server: `I` is idle, `T` in a transaction, `E` in one that
- * failed.
+ * failed; null if it never connected.
  */
 function txStatus(tx: Shape): unknown {
   return (tx as { getTransactionStatus(): unknown }).getTransactionStatus()
+}
+
+/** Whether a transaction of Knex reports its end. */
+function isCompleted(tx: Shape): boolean {
+  return typeof tx['isCompleted'] === 'function' && (tx as { isCompleted(): unknown }).isCompleted() === true
 }
 
 /** Pools and data sources spread their queries over many connections; so does a manager of TypeORM without a runner. */

@@ -17,7 +17,7 @@ import type { Cancel } from '../core/runtime/ports.ts'
 import type { CrashRule } from '../core/rules/claims/takeover.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { RescueFailure, Rescued } from '../store.ts'
-import { Contention } from './claim/contention.ts'
+import { Contention } from './contention.ts'
 
 export interface RecoveryCount {
   /** How many sessions were found dead. */
@@ -48,6 +48,7 @@ const pauses = { firstMs: shortestPauseMs, longestMs: 1_000 } as const
 /** How often it looks on a store that sends no hints of new deadlines. */
 const unhintedMs = 1_000
 
+/** @internal */
 export class Rescuer {
   private readonly engine: Engine
   private readonly options: RescuerOptions

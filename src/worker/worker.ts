@@ -12,14 +12,16 @@ import type { LocalWorker, Engine } from '../engine/engine.ts'
 import type { Beat, HeldClaim } from '../store.ts'
 import { Claimer } from './claim/claimer.ts'
 import { lastCall } from './last-call.ts'
+import { FirstMeetings } from './perform/first-meetings.ts'
 import { Heartbeat, type HeartbeatListener } from './heartbeat.ts'
-import { IsolatedRuns, type IsolationDeps } from './perform/isolation.ts'
+import { IsolatedRuns, type IsolationWorker } from './perform/isolation.ts'
 import { KnownKeys } from './claim/known-keys.ts'
 import { Performer } from './perform/performer.ts'
 import { Housekeeper } from './housekeeper.ts'
 import { Rescuer, type RecoveryCount } from './rescuer.ts'
 import { Slots } from './perform/slots.ts'
 import { Witness } from './perform/suspect-witness.ts'
+import { checkBoolean } from '../core/text/check-option.ts'
 import { count, heartbeatMs, workOptionNames, type WorkOptions } from './work-options.ts'
 
 /** How long the answer to a last commit may take to get here after the store has reported that the run is not held here. */
@@ -45,6 +47,7 @@ export class Worker implements HeartbeatListener {
   private readonly isolation: IsolatedRuns
   private readonly witness: Witness
   private readonly heartbeat: Heartbeat
+  private readonly firstMeetings = new FirstMeetings()
   private readonly rescuer: Rescuer
   private readonly housekeeper: Housekeeper
   private readonly shutdownMs: number
@@ -67,6 +70,7 @@ export class Worker implements HeartbeatListener {
 
   constructor(engine: Engine, services: unknown, options: WorkOptions = {}) {
     checkOptions(options, workOptionNames, 'work()')
+    checkBoolean(options.signals, 'work({ signals })')
     const { concurrency = 100, cachedRuns = 10_000, inlineRetry = '2s', lease = '30s' } = options
     const { abortGrace = '30s', shutdownTimeout = '20s' } = options
     this.engine = engine
@@ -79,6 +83,7 @@ export class Worker implements HeartbeatListener {
       abortGraceMs: toMs(abortGrace, 'work({ abortGrace })', patienceBounds),
       heartbeat: (runId) => void this.lively.set(runId, (this.lively.get(runId) ?? 0) + 1),
       now: () => engine.clock.now(),
+      firstMet: (run) => this.firstMeetings.of(run, engine.clock.now()),
       untilIntervalMs: engine.untilIntervalMs,
       mailbox: engine.mailbox,
       prepare: (child) => engine.prepare(child),
@@ -98,7 +103,7 @@ export class Worker implements HeartbeatListener {
       left: () => this.runLeft(),
     })
     this.performer = new Performer(engine, host, this.slots, {
-      parked: count('cachedRuns', cachedRuns, 0),
+      cachedRuns: count('cachedRuns', cachedRuns, 0),
       timedOut: (runId) => this.runTimedOut(runId),
     })
     const definitions = engine.registry.all()
@@ -117,9 +122,9 @@ export class Worker implements HeartbeatListener {
     const everyMs = heartbeatMs(options, leaseMs, definitions)
     this.heartbeat = new Heartbeat(engine, this, { leaseMs, everyMs })
     const { claimer, heartbeat } = this
-    const owner: IsolationDeps = {
+    const worker: IsolationWorker = {
       get isFree() {
-        return claimer.isResting
+        return claimer.isIdle
       },
       get mayLease() {
         return heartbeat.isHealthy
@@ -129,7 +134,7 @@ export class Worker implements HeartbeatListener {
       resume: () => this.reopen(),
     }
     this.witness = new Witness(engine, { leaseMs })
-    this.isolation = new IsolatedRuns(engine, this.slots, this.performer, owner, { selectors, leaseMs })
+    this.isolation = new IsolatedRuns(engine, this.slots, this.performer, worker, { selectors, leaseMs })
     this.housekeeper = new Housekeeper(engine)
     this.rescuer = new Rescuer(engine, {
       leaseMs,
@@ -195,7 +200,7 @@ export class Worker implements HeartbeatListener {
     // Other workers may have taken these over. A step that hangs would never ask, so it is aborted.
     for (const claim of overdue) this.lose(claim, 'Its claim took longer than the lease of its workflow')
     // A run that is still being parked here and was claimed again is listed once: the answer names runs, not claims.
-    return [...claims, ...this.claimer.claims().filter(({ runId }) => !this.performer.isMoving(runId))]
+    return [...claims, ...this.claimer.claims().filter(({ runId }) => !this.performer.holds(runId))]
   }
 
   claimsKept(busy: readonly string[]): void {
@@ -240,7 +245,7 @@ export class Worker implements HeartbeatListener {
     const seen = new Set<string>()
     const unknownLease: (Lease & { readonly runId: string })[] = []
     for (const { runId, token } of unknownLeases) {
-      if (this.performer.isMoving(runId) || this.claimer.holds(runId)) continue
+      if (this.performer.holds(runId) || this.claimer.holds(runId)) continue
       const claim = `${runId} ${token}`
       // A run that was leased a moment ago begins soon. A lease that is still unknown a heartbeat later has no owner here:
       // the call that took it was answered with an error.
@@ -260,7 +265,7 @@ export class Worker implements HeartbeatListener {
   }
 
   controlRequested(runId: string, controlRequest: ControlRequest): void {
-    this.claimer.controlRequested(runId)
+    this.keepFromBeginning(runId)
     this.performer.applyControl(runId, controlRequest)
   }
 
@@ -292,21 +297,33 @@ export class Worker implements HeartbeatListener {
       this.heartbeat.seekUnknownLeases()
     },
     controlled: (run) => this.controlled(run),
-    controlRequested: (runId) => this.claimer.controlRequested(runId),
-    ended: (runId) => this.claimer.ended(runId),
+    controlRequested: (runId) => this.keepFromBeginning(runId),
+    ended: (runId) => this.runEnded(runId),
     messageArrived: (runId) => this.performer.messageArrived(runId, null),
     isMoving: (runId) => this.performer.isMoving(runId),
+    isFilling: () => this.claimer.isFilling,
   }
 
   private controlled(run: Run): void {
-    if (run.controlRequest !== null || run.deletedAt !== null) this.claimer.controlRequested(run.id)
+    if (run.controlRequest !== null || run.deletedAt !== null) this.keepFromBeginning(run.id)
     // Also when the request was withdrawn: a pause that was taken back must not be obeyed.
     if (run.status !== 'cancelled') return this.performer.applyControl(run.id, run.controlRequest)
-    this.claimer.ended(run.id)
+    this.runEnded(run.id)
     const error = new HoldfastError('RUN_CANCELLED', `Run ${run.id} was cancelled at once.`, {
       details: { runId: run.id },
     })
     this.performer.lose(run.id, null, error)
+  }
+
+  /** An operator has controlled a run: if it is claimed and has not begun, it is given back. */
+  private keepFromBeginning(runId: string): void {
+    this.claimer.controlRequested(runId)
+    this.performer.controlRequested(runId)
+  }
+
+  private runEnded(runId: string): void {
+    this.claimer.ended(runId)
+    this.performer.controlRequested(runId)
   }
 
   private slotFreed(): void {

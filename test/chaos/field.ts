@@ -12,10 +12,10 @@ import { FieldServer } from './field-server.ts'
 import { SinkFile } from './sink-file.ts'
 import { startSink } from './sink.ts'
 
-export type StoreKind = 'sqlite' | 'postgres'
+export type StoreKind = 'sqlite' | 'postgres' | 'citus'
 
-/** What is wrong with the store of the workers on purpose, so that a chaos run must fail. */
-export type Plant = 'none' | 'no-fence' | 'blind-retry'
+/** What is wrong with the store of the workers, or with its standby, on purpose, so that a chaos run must fail. */
+export type Plant = 'none' | 'no-fence' | 'blind-retry' | 'lost-touch'
 
 export type Version = 1 | 2
 
@@ -105,6 +105,7 @@ export type Last = (ms: number) => Promise<void>
 /** The field, for those who strike it. */
 export interface StrikeField extends Field {
   readonly store: StoreKind
+  readonly plant: Plant
   readonly leaseMs: number
   readonly crew: FieldCrew
   /** The file of the store, if it is SQLite. */
@@ -123,7 +124,7 @@ export async function openField(options: FieldOptions): Promise<StrikeField> {
   const effects = new SinkFile(join(folder, 'effects'))
   const programs = await translatePrograms(join(folder, 'programs'))
   const sink = await startSink(programs('sink-child'), join(folder, 'effects'))
-  const server = options.store === 'postgres' ? await FieldServer.start() : null
+  const server = options.store === 'sqlite' ? null : await FieldServer.start(options.store)
   const url = server?.url ?? `sqlite:${file}`
   const task = { url: server?.proxy.url ?? url, sinkUrl: sink.url, leaseMs, plant }
   const crew = new FieldCrew({ places: workers, program: programs('hand-child'), folder, task, tell })
@@ -158,6 +159,7 @@ export async function openField(options: FieldOptions): Promise<StrikeField> {
     close,
     serverLog: () => server?.cluster.log() ?? '',
     store: options.store,
+    plant,
     leaseMs,
     crew,
     file,

@@ -1,5 +1,5 @@
 // `npm run chaos`: a minute of chaos on a Postgres of its own, which writes to disk what it acknowledges. `-- --minutes 10`,
-// `--store sqlite`, `--only sigkill,sigstop`, `--plant no-fence` and so on; `--seed` gives the same load and blows again.
+// `--store sqlite`, `--store citus`, `--only sigkill,sigstop`, `--plant no-fence` and so on; `--seed` gives the same load and blows again.
 // `-- --keep` writes everything into a folder, also if nothing was wrong.
 // `-- --markdown` prints nothing but the tables, as they stand in docs/testing.md, on the standard output.
 // `-- --restarts` kills every worker two seconds after it came to work, for three minutes: no run may be blamed for that.
@@ -25,14 +25,19 @@ const { values } = parseArgs({
   },
 })
 
-const store = oneOf<StoreKind>('store', values.store, ['postgres', 'sqlite'])
-const plant = oneOf<Plant>('plant', values.plant, ['none', 'no-fence', 'blind-retry'])
+const store = oneOf<StoreKind>('store', values.store, ['postgres', 'sqlite', 'citus'])
+const plant = oneOf<Plant>('plant', values.plant, ['none', 'no-fence', 'blind-retry', 'lost-touch'])
 const known = nemeses.filter(({ stores }) => stores.includes(store)).map(({ name }) => name)
 const only = values.restarts ? ['restarts'] : values.only?.split(',').map((name) => oneOf('only', name, known))
 const minutes = Number(values.minutes ?? (values.restarts ? '3' : '1'))
 const [seed, workers] = [Number(values.seed), Number(values.workers)]
 
-const where = store === 'sqlite' ? 'one SQLite file' : 'a Postgres of its own with fsync'
+const places: Readonly<Record<StoreKind, string>> = {
+  sqlite: 'one SQLite file',
+  postgres: 'a Postgres of its own with fsync',
+  citus: 'a cluster of Citus of its own with fsync',
+}
+const where = places[store]
 const tell = values.markdown ? console.error : console.log
 tell(`chaos: ${minutes} min, ${workers} workers on ${where}, seed ${seed}, planted: ${plant}`)
 const { violations, missedGoal } = await performChaos({

@@ -10,7 +10,7 @@ type Commit = Store['commit']
 
 /** The store, with that bug. */
 export function plantedStore(store: Store, plant: Plant): Store {
-  if (plant === 'none') return store
+  if (plant === 'none' || plant === 'lost-touch') return store
   const commit = plant === 'no-fence' ? withoutFence(store) : retryingBlindly(store)
   return new Proxy(store, {
     get(target, key) {

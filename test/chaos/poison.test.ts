@@ -53,13 +53,11 @@ describe('two poisonous runs among eighty', { timeout: 260_000 }, () => {
     })
     const ended = await Promise.all([...early, ...late].map((run) => crew.client.get(run)))
     expect(new Set(ended.map(({ status }) => status))).toEqual(new Set(['succeeded']))
-    const lastOf = (runs: typeof ended): number =>
-      Math.max(...runs.map(({ endedAt }) => endedAt?.getTime() ?? Infinity))
+    const lastEnd = Math.max(...ended.map(({ endedAt }) => endedAt?.getTime() ?? Infinity))
     for (const run of bad) {
       const last = (await crew.client.journal(run)).at(-1)
       expect([last?.kind, last?.meta]).toMatchObject(['paused', { reason: 'crashes' }])
-      expect(last?.at.getTime()).toBeGreaterThan(lastOf(ended))
-      expect(await diedAt(run, deathsAmongOthers + 2)).toBeGreaterThan(lastOf(ended.slice(early.length)))
+      expect(last?.at.getTime()).toBeGreaterThan(lastEnd)
     }
     expect(await crew.client.resumeMany({ type: 'chaos.poison' }, { reason: 'crashes', preview: true })).toMatchObject({
       matched: 2,

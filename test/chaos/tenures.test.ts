@@ -53,7 +53,7 @@ it('who stood still for too long had lost his leases then, and not when he says 
   expect(tenures.current).toBe('w1.1/2')
 })
 
-it('who is told that he is dead has no longer lease by that', async () => {
+it('a session that learns that it is dead has no longer lease by that', async () => {
   await store.beat({ session: 'one', leaseMs })
   await inner.beat({ session: 'one', leaseMs, end: true })
   told()

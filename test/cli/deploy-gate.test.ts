@@ -154,6 +154,10 @@ describe('check --against a store', () => {
     const version = await check('secondVersion')
     expect(version.code).toBe(6)
     expect(version.stdout).toMatch(/2 runs of shop\.order v1 would find no code: .*\n.*not its version 1/)
+    expect(version.stdout).toContain(
+      '\nExport the workflow from the module, under the type and the version of its runs',
+    )
+    expect(version.stdout).not.toContain('ctx.patched')
     const type = await check('others')
     expect(type.code).toBe(6)
     expect(type.stdout).toMatch(/2 runs of shop\.order v1 would find no code: .*\n.*No workflow "shop\.order"/)
@@ -277,7 +281,7 @@ describe('export, and check --against files', () => {
     expect(stderr).toContain(told)
   })
 
-  it('problems of the module are told before anything is replayed', async () => {
+  it('problems of the module are reported before anything is replayed', async () => {
     const place = folder()
     mkdirSync(join(place, 'journals'))
     const { code, stderr } = await cli(['check', 'README.md', '--against', join(place, 'journals')])

@@ -35,6 +35,7 @@ describe('holdfast doctor', () => {
     expect(stdout).toMatch(new RegExp(`^history_gapless +broken by +${id}$`, 'm'))
     expect(stdout).toMatch(/^status_fields_match +ok$/m)
     expect(stderr).toContain('history_gapless')
+    expect(stderr).toContain('Were rows changed by hand')
   })
 
   it('says the same to a program', async () => {

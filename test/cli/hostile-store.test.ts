@@ -103,7 +103,7 @@ async function expectAllHarmless(argv: readonly string[]): Promise<string> {
   return endings.map(({ stdout, stderr }) => stdout + stderr).join('')
 }
 
-describe('what somebody wrote into the store', () => {
+describe('what an intruder wrote into the store', () => {
   it('reaches the terminal of no command that looks', async () => {
     const { store, ids } = await hostileStore()
     const at = ['--store', store]
@@ -140,7 +140,7 @@ describe('what somebody wrote into the store', () => {
   })
 })
 
-describe('what somebody wrote into an export', () => {
+describe('what an intruder wrote into an export', () => {
   it('is refused where it is no id, kind or name, and reaches no terminal where it is text', async () => {
     const { place, exported } = await hostileStore()
     const { run, entries } = exported

@@ -42,7 +42,7 @@ describe('input that is not JSON', () => {
     expect(faultOf(text).position).toBe(position)
   })
 
-  it('is told by line and column, with what stands there and how to quote it', () => {
+  it('is named by line and column, with what stands there and how to quote it', () => {
     expect(faultOf('{\n  "a": 1,\n  b: 2\n}').message).toBe(
       'The input is not JSON: line 3, column 3: it goes wrong at "b: 2\\n}". ' +
         `Text needs double quotes, and a shell needs single ones around it all: '{"id":"42"}'.`,
@@ -92,7 +92,7 @@ describe('fifteen megabytes of input', () => {
     expect(faultOf(make()).position).toBe(position)
   })
 
-  it('is told by the line also among millions of lines', () => {
+  it('is named by the line also among millions of lines', () => {
     expect(faultOf(`${'\n'.repeat(long)} x`).message).toContain(`line ${long + 1}, column 2`)
   })
 

@@ -1,8 +1,9 @@
 // Sending by the command line: signals, and what becomes of those that came too late.
 
 import { describe, expect, it } from 'vitest'
+import { workflow } from '../../src/index.ts'
 import { shop } from './seed.ts'
-import { paid, sleepy } from './workflows.ts'
+import { greet, paid, sleepy } from './workflows.ts'
 import { file } from './world.ts'
 
 const someId = '019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70'
@@ -27,6 +28,27 @@ describe('holdfast signal', () => {
     expect(JSON.parse(stdout)).toMatchObject({ outcome: 'queued', runId: id })
   })
 
+  it('says to name the field of a key, or the module, if it knows the workflow of neither', async () => {
+    const booked = workflow('demo.booked', { unique: { key: 'seat' } }, (_ctx, input: { seat: string }) => input.seat)
+    const { holdfast, run } = await shop({ workflows: [booked] })
+    const { id } = await holdfast.start(booked, { seat: '7a' })
+    const named = ['--type', 'demo.booked', '--key', '7a']
+    for (const argv of [
+      ['signal', ...named, 'paid'],
+      ['show', ...named],
+      ['cancel', ...named],
+    ]) {
+      const { code, stderr } = await run(argv)
+      expect(code).toBe(3)
+      expect(stderr).toMatch(
+        /^error: There is no run of "demo.booked" with the key "7a".*"orderId::7a".*--workflows.*\n$/,
+      )
+    }
+    expect((await run(['runs', ...named])).stderr).toContain('--workflows')
+    const sent = await run(['signal', '--type', 'demo.booked', '--key', 'seat::7a', 'paid'])
+    expect(sent).toMatchObject({ code: 0, stderr: '', stdout: `Run ${id} finds paid when it waits for it.\n` })
+  })
+
   it('leaves with 3 if there is no such run, and with 4 if it is over', async () => {
     const { holdfast, run } = await shop()
     expect((await run(['signal', someId, 'approved'])).code).toBe(3)
@@ -35,7 +57,24 @@ describe('holdfast signal', () => {
     await holdfast.cancel(id)
     const late = await run(['signal', id, 'approved'])
     expect(late.code).toBe(4)
-    expect(late.stderr).toContain(`Run ${id} is over: it is cancelled`)
+    expect(late.stderr).toContain(`Run ${id} is over: it was cancelled, and waits for no signal.`)
+    await holdfast.work()
+    const greeted = await holdfast.start(greet, 'Ada')
+    await greeted.result()
+    const over = await run(['signal', greeted.id, 'approved'])
+    expect(over.stderr).toContain(`Run ${greeted.id} is over: it has succeeded, and waits for no signal.`)
+  })
+
+  it('asks whether a name is misspelt that no wait of a waiting run has asked for', async () => {
+    const asking = workflow('demo.asking', (ctx) => ctx.receive('approved'))
+    const { holdfast, run } = await shop({ workflows: [asking] })
+    const { id } = await holdfast.start(asking)
+    expect((await run(['signal', id, 'aproved'])).stderr).toBe('')
+    await holdfast.work()
+    await expect.poll(async () => (await holdfast.get(id)).status).toBe('waiting')
+    const sent = await run(['signal', id, 'aproved'])
+    expect(sent).toMatchObject({ code: 0, stderr: 'No wait of it has asked for aproved so far: misspelt?\n' })
+    expect((await run(['signal', id, 'approved'])).stderr).toBe('')
   })
 })
 

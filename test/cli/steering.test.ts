@@ -175,9 +175,25 @@ describe('holdfast cancel and retry, for many', () => {
     for (const command of ['cancel', 'retry']) {
       const { code, stderr } = await one.run([command, '--yes'])
       expect(code).toBe(2)
-      expect(stderr).toContain('Name one by its id, or choose runs with options')
+      expect(stderr).toContain('or choose many with options such as --type or --status')
     }
     expect(await statuses(one)).toEqual(['pending', 'pending', 'pending'])
+  })
+
+  it('names one run by its type and key, without asking', async () => {
+    const { holdfast, run } = await shop()
+    await holdfast.start(sleepy, undefined, { key: 'ada' })
+    await holdfast.start(sleepy, undefined, { key: 'bob' })
+    const named = ['--type', 'demo.sleepy', '--key', 'ada', '--json']
+    for (const [command, status] of [
+      ['pause', 'paused'],
+      ['resume', 'pending'],
+      ['cancel', 'cancelled'],
+    ] as const) {
+      expect(JSON.parse((await run([command, ...named])).stdout)).toMatchObject({ status })
+    }
+    expect((await run(['retry', ...named])).code).toBe(4)
+    expect((await holdfast.find({ type: 'demo.sleepy', key: 'bob' })).runs[0]).toMatchObject({ status: 'pending' })
   })
 
   it('means no run at all where the statuses leave none', async () => {
@@ -211,6 +227,9 @@ describe('holdfast pause, resume and remove', () => {
     expect((await run(['resume', '--all', '--reason', 'crash', '--yes'])).code).toBe(2)
     const counted = await run(['resume', '--all', '--type', 'demo.sleepy', '--dry-run'])
     expect(counted.stdout).toBe('2 paused runs match. Nothing was changed.\n')
+    const unchosen = await run(['pause', '--preview'])
+    expect(unchosen.code).toBe(2)
+    expect(unchosen.stderr).toContain('--preview is about runs that match: choose them with options such as --type')
     const crashes = await run(['resume', '--all', '--reason', 'crashes', '--yes'])
     expect(crashes.stdout).toBe('0 paused runs match.\n')
     const some = await run(['resume', '--all', '--reason', 'maintenance', '--yes', '--note', 'done'])

@@ -10,6 +10,7 @@ import {
   table,
   widthOf,
 } from '../../src/cli/output/text.ts'
+import { shownStore } from '../../src/cli/input/store-address.ts'
 import type { Output } from '../../src/cli/io.ts'
 
 const output = (isTerminal: boolean): Output => ({ isTerminal, columns: 80, write: async () => undefined })
@@ -132,5 +133,18 @@ describe('words', () => {
       '2026-11-16 00:12:01.007Z',
     )
     expect(pointInTime(new Date(8.64e15))).toBe('+275760-09-13 00:00:00Z')
+  })
+})
+
+describe('the address of a Postgres store', () => {
+  it.each([
+    ['postgres://ada:secret@db.internal:5433/shop?sslmode=require', 'postgres://db.internal:5433/shop'],
+    ['postgresql://localhost/shop', 'postgres://localhost/shop'],
+    ['postgres://ada:sec/ret@db/shop', 'postgres:'],
+    ['postgres://ada:12/ret@db/shop', 'postgres:'],
+    ['postgres://ada:12?ret@db/shop', 'postgres:'],
+    ['postgres://ada:se@cret@db/shop', 'postgres:'],
+  ])('%s is shown without its password', (address, shown) => {
+    expect(shownStore(address)).toBe(shown)
   })
 })

@@ -181,7 +181,12 @@ describe('the timeline of a run', () => {
       succeeded,
       journal(
         [0, 'started'],
-        [100, 'waiting', 'race', waiting({ tag: 'ok', kind: 'signal', name: 'approved' })],
+        [
+          100,
+          'waiting',
+          'race',
+          waiting({ tag: 'ok', kind: 'signal', name: 'approved' }, { tag: 'late', kind: 'delay', ms: 9_000 }),
+        ],
         [200, 'woken', 'race', woken('ok', 'signal', 'approved')],
         [300, 'waiting', 'news', waiting({ tag: 'news', kind: 'signal', name: 'news', topic })],
         [400, 'woken', 'news', woken('news', 'broadcast', 'news')],
@@ -192,18 +197,51 @@ describe('the timeline of a run', () => {
         [700, 'issued', 'token'],
         [800, 'waiting', 'form', waiting({ tag: 'form', kind: 'signal', name: 'token:10' })],
         [900, 'woken', 'form', woken('form', 'signal', 'token:10')],
+        [900, 'waiting', 'second form', waiting({ tag: 'form', kind: 'signal', name: 'token:11' })],
+        [900, 'waiting', 'lone', waiting({ tag: 'got', kind: 'signal', name: 'paid' })],
+        [900, 'woken', 'lone', woken('got', 'signal', 'paid')],
         [900, 'exposed', 'stage', { call: 'stage' }, 'packing'],
         [4_000, 'succeeded', null],
       ),
       200,
     ).join('\n')
-    expect(lines).toMatch(/race .*waited 100 ms: ok came first, until the signal approved came/)
-    expect(lines).toMatch(/news .*waited 100 ms, until a broadcast of the topic news/)
+    expect(lines).toMatch(/race .*waited 100 ms: ok came first \(the signal approved came\)/)
+    expect(lines).toMatch(/news .*waited 100 ms, until a broadcast of the topic news came/)
     expect(lines).toMatch(new RegExp(`child .*waited 100 ms, until run ${other} ended`))
     expect(lines).toMatch(new RegExp(`start .*waited 100 ms: run ${other} could not be started`))
-    expect(lines).toMatch(/token .*a token was issued/)
-    expect(lines).toMatch(/form .*until its token was completed/)
+    expect(lines).toMatch(/lone .*waited 0 ms, until the signal paid came/)
+    expect(lines).toMatch(/token .*a completion token was issued/)
+    expect(lines).toMatch(/form .*until its completion token was used/)
+    expect(lines).toMatch(/second form .*waits for its completion token/)
     expect(lines).toMatch(/stage .*exposed "packing"/)
+  })
+
+  it('shows that a child failed, and never cuts its id', () => {
+    const other = '019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f71'
+    const entries = journal(
+      [0, 'started'],
+      [100, 'waiting', 'ship', { conditions: [{ tag: 'ship', kind: 'run', runId: other }] }],
+      [
+        200,
+        'woken',
+        'ship',
+        {
+          winner: 'ship',
+          trueAt: 0,
+          seenAt: 0,
+          by: { id: 'm', kind: 'ended', name: other, ended: { status: 'failed', reason: null } },
+        },
+      ],
+      [300, 'waiting', 'pack', { conditions: [{ tag: 'pack', kind: 'run', runId: other }] }],
+    )
+    expect(drawn(succeeded, entries, 140).join('\n')).toMatch(
+      new RegExp(`ship .*·✗ .*waited 100 ms, until run ${other} failed`),
+    )
+    for (const width of [30, 50, 60, 70, 80, 90, 100, 110]) {
+      const lines = drawn(succeeded, entries, width)
+      expect(lines.filter((line) => line.includes(id))).toHaveLength(1)
+      expect(lines.filter((line) => line.includes(other))).toHaveLength(2)
+    }
   })
 
   it('fits every width, wide letters included', () => {

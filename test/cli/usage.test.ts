@@ -62,8 +62,8 @@ describe('arguments that do not exist', () => {
     [['show', '--key', 'k'], 'add its --type'],
     [['show', someId, '--key', 'k', '--type', 't'], 'not by both'],
     [['cancel', someId, '--type', 't'], 'not both'],
-    [['retry', someId, '--dry-run'], 'an id names just one'],
-    [['pause', someId, '--preview'], 'an id names just one'],
+    [['retry', someId, '--dry-run'], 'names just one'],
+    [['pause', someId, '--preview'], 'names just one'],
     [['pause', someId, '--type', 't'], 'not both'],
     [['pause', '--yes'], 'or choose many with options such as --type'],
     [['resume', '--yes'], 'or choose many with options such as --type'],
@@ -86,6 +86,9 @@ describe('arguments that do not exist', () => {
     [['worker', '--lease', '10'], 'has no unit'],
     [['signal'], 'Which run?'],
     [['signal', someId], 'Which signal?'],
+    [['list'], 'Did you mean runs?'],
+    [['ps', '--json'], 'Did you mean runs?'],
+    [['show', '019a8b6e'], '"019a8b6e" is only the beginning of an id.'],
     [['signal', 'order-42', 'paid'], '"order-42" is not the id of a run'],
     [['signal', '--key', 'k', 'paid'], 'add its --type'],
     [['signal', '--key', 'k', '--type', 't'], 'Which signal?'],
@@ -102,7 +105,7 @@ describe('arguments that do not exist', () => {
     expect(stderr).not.toContain('    at ')
   })
 
-  it('is told as JSON to those who want JSON', async () => {
+  it('is printed as JSON for callers that want JSON', async () => {
     const { code, stdout, stderr } = await cli(['rusn', '--json'])
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(JSON.parse(stderr)).toEqual({
@@ -234,13 +237,15 @@ describe('the module', () => {
     expect((await check('test')).stderr).toContain('There is no module "test"')
   })
 
-  it('that throws is told by what it threw, and where for those who ask', async () => {
+  it('that throws is reported with what it threw, and where if --verbose asks', async () => {
     const path = file('throws.mjs', 'throw new Error("no \\u001b[2J luck")')
     const { code, stderr } = await check(path)
     expect(code).toBe(2)
     expect(stderr).toContain('cannot be loaded: no \\x1b[2J luck. Run it with --verbose to see where.')
     expect(stderr).not.toMatch(hazardous)
     expect((await check(path, '--verbose')).stderr).toContain('throws.mjs:1')
+    const report = file('report.mjs', 'throw new Error("failed:\\n  file.ts:1: no\\n")')
+    expect((await check(report)).stderr).toContain('cannot be loaded: failed: file.ts:1: no')
   })
 
   it('that exports no workflow is told by what it exports', async () => {

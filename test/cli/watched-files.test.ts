@@ -30,7 +30,7 @@ async function project(more: readonly WatchedPath[] = []): Promise<Project> {
 }
 
 describe('a file of the project', () => {
-  it('is told of when it is written, replaced, made in a new folder, or gone', async () => {
+  it('is noticed when it is written, replaced, made in a new folder, or gone', async () => {
     const { place, changes, tells } = await project()
     writeFileSync(join(place, 'src', 'a.ts'), 'b')
     await tells('src/a.ts')

@@ -1,22 +1,25 @@
 // The Postgres store keeps the contract, and every call of it keeps to its plan of statements.
 
-import { describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { statementPlan } from '../read-committed/statement-plan.ts'
 import { keptToPlan, noteStatement } from '../support/planned-store.ts'
-import { openTestStore } from '../support/postgres-store.ts'
+import { closeKeptConnections, openOverKeptConnections } from '../support/postgres-store.ts'
 import { runContract } from './run-contract.ts'
 
 const executed = new Set<string>()
 const methods = new Set<string>()
 
-// In a time that is not the machine's: no time in it comes from anywhere but the database.
+afterAll(closeKeptConnections)
+
+// In a time that is not the machine's: no time in it comes from anywhere but the database. That every case
+// may also begin on new connections is what the contract as a worker shows.
 runContract('IF-S1 IF-S8 PQ-S3 Postgres', async () => {
-  const { store, clock } = await openTestStore({ hears: true, onStatement: noteStatement })
+  const { store, clock, finish } = await openOverKeptConnections({ onStatement: noteStatement })
   const onCall = (method: string, statements: readonly string[]): void => {
     methods.add(method)
     for (const statement of statements) executed.add(statement)
   }
-  return { store: keptToPlan(store, onCall), clock }
+  return { store: keptToPlan(store, onCall), clock, finish }
 })
 
 describe('the statement plan', () => {

@@ -5,11 +5,12 @@ import { createContractBench, storeContract, type ContractSubject } from '../../
 
 /**
  * `open` gives an empty store for every case, on a clock that only the case moves. A store that cannot be opened here is
- * skipped visibly, with the reason; so are slow cases, if there is a reason to skip only those.
+ * skipped visibly, with the reason; so are slow cases, if there is a reason to skip only those. After its case the store is
+ * closed, or finished where `open` says how.
  */
 export function runContract(
   store: string,
-  open: () => Promise<ContractSubject>,
+  open: () => Promise<ContractSubject & { readonly finish?: () => Promise<void> }>,
   missing?: string,
   missingSlow?: string,
   splitsCalls = false,
@@ -29,7 +30,7 @@ export function runContract(
           if (needs !== undefined && !subject.store.capabilities[needs]) context.skip(`${store} lacks ${needs}`)
           await run(createContractBench({ ...subject, near }))
         } finally {
-          await subject.store.close()
+          await (subject.finish ?? (() => subject.store.close()))()
         }
       },
     )

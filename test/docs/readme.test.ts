@@ -1,5 +1,6 @@
 // The README and the guides are programs: every `ts` block is type-checked against the source and run in a process of
-// its own, in an empty folder; a block tagged `no-run` is only type-checked. Every `npm run` in a `sh` block must exist.
+// its own, in an empty folder; a block tagged `no-run` is only type-checked. One tagged `alone` is type-checked apart from the
+// others, because its declarations count for a whole program. Every `npm run` in a `sh` block must exist.
 //
 // Each block is written to a file whose lines are those of the page, so that a compiler's or a stack's line is the page's. It
 // is run as JavaScript, and finds this package as those do who have installed it: by what `package.json` exports.
@@ -61,7 +62,7 @@ const commands = blocks
 const root = resolve('.')
 const fileOf = ({ page, line }: Block): string => `${page.replaceAll('/', '-')}.${line}.ts`
 let folder = ''
-let compilerSays: string[] = []
+let compilerSays: readonly string[] = []
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'holdfast-docs-'))
@@ -81,15 +82,20 @@ beforeAll(async () => {
       'holdfast/*': [`${root}/src/*/index.ts`],
     },
   }
-  const config = { extends: `${root}/tsconfig.base.json`, compilerOptions, include: ['*.ts'] }
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
   for (const block of programs) writeFileSync(join(folder, fileOf(block)), '\n'.repeat(block.line) + block.code)
   if (programs.length === 0) return
-  const tsc = spawnSync(join(root, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.json', '--pretty', 'false'], {
-    cwd: folder,
-    encoding: 'utf8',
-  })
-  compilerSays = tsc.stdout.split('\n').filter((line) => line !== '')
+  const compiled = (files: readonly string[]): readonly string[] => {
+    const config = { extends: `${root}/tsconfig.base.json`, compilerOptions, files }
+    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
+    const command = ['-p', 'tsconfig.json', '--pretty', 'false']
+    const { stdout } = spawnSync(join(root, 'node_modules/.bin/tsc'), command, { cwd: folder, encoding: 'utf8' })
+    return stdout.split('\n').filter((line) => line !== '')
+  }
+  const isAlone = ({ tags }: Block): boolean => tags.includes('alone')
+  const together = programs.filter((block) => !isAlone(block))
+  compilerSays = [together, ...programs.filter(isAlone).map((block) => [block])].flatMap((all) =>
+    compiled(all.map(fileOf)),
+  )
   await installPackage(join(folder, 'run'))
   const runnable = programs.filter(({ tags }) => !tags.includes('no-run')).map(fileOf)
   const made = spawnSync(

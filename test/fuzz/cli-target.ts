@@ -28,6 +28,7 @@ export const flags = [
   '--discard',
   '--payloads',
   '--adopt-roles',
+  '--citus',
   '--to-topic',
   '--ended',
   '--help',

@@ -1,10 +1,10 @@
 // Payloads as the database gives them back, and values as user code hands them over.
 
 import { randomBytes } from 'node:crypto'
-import { blankTokens } from '../../src/core/text/blank-tokens.ts'
+import { blankCompletionTokens } from '../../src/core/completion/blank-completion-tokens.ts'
 import { jsonCodec, type Place } from '../../src/core/payload/codec.ts'
 import { Payloads } from '../../src/core/payload/payload.ts'
-import { readToken, tokenText } from '../../src/core/model/token.ts'
+import { readCompletionToken, completionTokenText } from '../../src/core/completion/completion-token.ts'
 import { encryptingCodec } from '../../src/encryption/index.ts'
 import { poison } from '../poison.ts'
 import { fc } from '../support/properties.ts'
@@ -130,7 +130,7 @@ const ciphertexts = target({
 })
 
 const secret = 'c0ffee'.padEnd(40, '1')
-const token = fc.nat(1_000_000).map((seq) => tokenText({ runId: someId, seq: seq + 1, secret }))
+const token = fc.nat(1_000_000).map((seq) => completionTokenText({ runId: someId, seq: seq + 1, secret }))
 
 const tokens = target({
   name: 'tokens',
@@ -143,11 +143,11 @@ const tokens = target({
   ),
   corpus: hostileTexts,
   run(drawn) {
-    readToken(drawn)
-    const blanked = blankTokens(drawn)
-    holds(blankTokens(blanked) === blanked, 'Blanking twice is not blanking once')
+    readCompletionToken(drawn)
+    const blanked = blankCompletionTokens(drawn)
+    holds(blankCompletionTokens(blanked) === blanked, 'Blanking twice is not blanking once')
     for (const word of blanked.match(/[\w-]{106,124}/g) ?? []) {
-      holds(readToken(word)?.secret !== secret, 'A secret was left')
+      holds(readCompletionToken(word)?.secret !== secret, 'A secret was left')
     }
   },
 })

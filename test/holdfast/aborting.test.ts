@@ -38,6 +38,7 @@ const calls: Readonly<Record<string, Call>> = {
   discardDeadLetter: (holdfast, options) => holdfast.discardDeadLetter(letter, options),
   get: (holdfast, options) => holdfast.get(id, options),
   query: (holdfast, options) => holdfast.query(id, 'seat', options),
+  unread: (holdfast, options) => holdfast.unread(id, options),
   journal: (holdfast, options) => holdfast.journal(id, options),
   journalPages: async (holdfast, options) => holdfast.journalPages(id, options)[Symbol.asyncIterator]().next(),
   export: (holdfast, options) => holdfast.export(id, options),

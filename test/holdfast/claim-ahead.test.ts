@@ -133,11 +133,60 @@ describe('a run that is claimed ahead', () => {
     await controlAhead('removed', { by: 'first', changes: deaf })
   })
 
+  it('and removed in another process does not begin once a hint tells of it', async () => {
+    await controlAhead('removed', { by: 'starter', changes: {} })
+  })
+
   it('and paused is performed once it is resumed', async () => {
     const { run, operator, after } = await controlAhead('paused', { by: 'first', changes: deaf })
     await operator.resume(run)
     await after(run.result())
     expect(await run.status()).toBe('succeeded')
+  })
+})
+
+describe('a claimed run whose journal is being read', () => {
+  const commands = [
+    ['paused', 'worker', 'paused'],
+    ['paused', 'starter', 'paused'],
+    ['cancelled', 'worker', 'cancelled'],
+    ['cancelled', 'starter', 'cancelled'],
+    ['cancelled at once', 'worker', 'cancelled'],
+    ['cancelled at once', 'starter', 'cancelled'],
+  ] as const
+
+  it.each(commands)('and %s by the %s meanwhile does not begin', async (command, by, status) => {
+    const { open, store, until, after } = virtualWorld()
+    let isReading = false
+    let read = (): void => undefined
+    const mayRead = new Promise<void>((resolve) => (read = resolve))
+    const slow = changed(store, {
+      claim: async (request) => ({ ...(await store.claim(request)), fresh: [] }),
+      load: async (requests, mostBytes) => {
+        isReading = true
+        await mayRead
+        return store.load(requests, mostBytes)
+      },
+      release: (leases) => {
+        given += leases.length
+        return store.release(leases)
+      },
+    } satisfies Partial<Store>)
+    let [begun, given] = [0, 0]
+    const job = workflow('job', (ctx) => ctx.step('work', () => void (begun += 1)))
+    const starter = await open({ workflows: [job] })
+    const run = await starter.start(job)
+    const worker = await open({ store: slow, workflows: [job] })
+    await worker.work()
+    await until(() => isReading)
+    const operator = { starter, worker }[by]
+    if (command === 'paused') await operator.pause(run)
+    else await operator.cancel(run, { mode: command === 'cancelled' ? 'cooperative' : 'now' })
+    read()
+    await until(() => given > 0 || begun > 0)
+    await after(worker.close())
+    expect({ begun, given }).toEqual({ begun: 0, given: 1 })
+    expect(await starter.get(run)).toMatchObject({ status })
   })
 })
 

@@ -3,7 +3,7 @@
 
 import { describe, expect, it, test } from 'vitest'
 import { workflow } from 'holdfast'
-import { tokenText } from '../../src/core/model/token.ts'
+import { completionTokenText } from '../../src/core/completion/completion-token.ts'
 import { messagesOf, takeUp, type HandHeld } from './by-hand.ts'
 import { memoryStore, open } from './open.ts'
 
@@ -16,7 +16,7 @@ async function world() {
   const run = await holdfast.start(approval, 'a')
   const held = await takeUp(store, 'approval')
   const seq = await held.append({ kind: 'issued', name: 'token', meta: null, data: JSON.stringify(secret) })
-  return { store, holdfast, run, held, seq, token: tokenText({ runId: run.id, seq, secret }) }
+  return { store, holdfast, run, held, seq, token: completionTokenText({ runId: run.id, seq, secret }) }
 }
 
 describe('a token', () => {
@@ -49,11 +49,11 @@ describe('a token', () => {
   })
 
   it.each([
-    ['another secret', ({ runId, seq }: Parts) => tokenText({ runId, seq, secret: 'b'.repeat(40) })],
-    ['another entry', ({ runId, seq }: Parts) => tokenText({ runId, seq: seq - 1, secret })],
-    ['no entry', ({ runId, seq }: Parts) => tokenText({ runId, seq: seq + 1, secret })],
-    ['no run', ({ seq }: Parts) => tokenText({ runId: '01900000-0000-7000-8000-000000000000', seq, secret })],
-    ['a piece', (parts: Parts) => tokenText({ ...parts, secret }).slice(0, -2)],
+    ['another secret', ({ runId, seq }: Parts) => completionTokenText({ runId, seq, secret: 'b'.repeat(40) })],
+    ['another entry', ({ runId, seq }: Parts) => completionTokenText({ runId, seq: seq - 1, secret })],
+    ['no entry', ({ runId, seq }: Parts) => completionTokenText({ runId, seq: seq + 1, secret })],
+    ['no run', ({ seq }: Parts) => completionTokenText({ runId: '01900000-0000-7000-8000-000000000000', seq, secret })],
+    ['a piece', (parts: Parts) => completionTokenText({ ...parts, secret }).slice(0, -2)],
     ['nothing', () => ''],
     ['no text', () => null as never],
     ['far too much', () => 'A'.repeat(1_000_000)],

@@ -59,6 +59,23 @@ describe('continueAsNew', () => {
     expect(await reviewer.get(run)).toMatchObject({ type: 'review', status: 'succeeded' })
   })
 
+  it.each([null, undefined, {}, 'loop'])(
+    'as %j is refused, and does not begin the same workflow again',
+    async (target) => {
+      const { open, after } = virtualWorld()
+      let performed = 0
+      const loop = workflow('loop', { retry: 'none' }, async (ctx): Promise<unknown> => {
+        performed += 1
+        return performed > 3 ? 'began again' : ctx.continueAs(target as never)
+      })
+      const holdfast = await open({ workflows: [loop] })
+      await holdfast.work()
+      const run = await holdfast.start(loop)
+      await expect(after(run.result())).rejects.toMatchObject({ cause: { code: 'INVALID_OPTION' } })
+      expect(performed).toBe(1)
+    },
+  )
+
   it('as a workflow where a live run has its key fails the run, and the other is unharmed', async () => {
     const { open, after } = virtualWorld()
     const long = workflow('long', async (ctx, _n: number) => void (await ctx.sleep('1 day')))
@@ -103,5 +120,37 @@ describe.each(everyStore)('a loop of 10,000 rounds on the $name store', ({ make 
     expect(await run.result()).toBe(rounds)
     const [row] = await store.get([run.id])
     expect(row).toMatchObject({ status: 'succeeded', seq: 2 * rounds + 1, base: 2 * rounds - 1 })
+  })
+})
+
+describe.each(everyStore)('a run on the $name store that begins anew beside calls', ({ make }) => {
+  it('has performed and recorded each of them before', async () => {
+    const { open, store } = await make()
+    const done: string[] = []
+    const note = (what: string) => (): number => done.push(what)
+    const flow: Workflow<number, string> = workflow('beside', async (ctx, round: number): Promise<string> => {
+      if (round === 2) return 'done'
+      void ctx.step('plain', note('plain'))
+      void ctx.step('undoable', note('undoable'), { undo: () => undefined })
+      void ctx.step(
+        'flaky',
+        ({ attempt }) => {
+          if (attempt < 3) throw new Error('Not yet')
+          done.push('flaky')
+        },
+        { retry: { initial: 5, jitter: { mode: 'none' } } },
+      )
+      if (store.capabilities.transactions) void ctx.transaction('tx', note('tx'))
+      return ctx.continueAsNew(2)
+    })
+    const holdfast = await open({ workflows: [flow] })
+    await holdfast.work()
+    const run = await holdfast.start(flow, 1)
+    expect(await run.result()).toBe('done')
+    const names = ['flaky', 'plain', ...(store.capabilities.transactions ? ['tx'] : []), 'undoable']
+    expect(done.toSorted()).toEqual(names)
+    const journal = await holdfast.journal(run)
+    const recorded = journal.filter(({ kind }) => kind === 'step-succeeded').map(({ name }) => name)
+    expect(new Set(recorded)).toEqual(new Set(names))
   })
 })

@@ -35,7 +35,7 @@ describe('a body that waits', () => {
     expect(await run.result()).toEqual([1, 2, 3, 4, 5, 6])
   })
 
-  test('is told at once of what comes while it is moving', async () => {
+  test('learns at once of what comes while it is moving', async () => {
     const step = gate()
     const busy = workflow('busy', async (ctx) => {
       const [signal] = await ctx.all([ctx.receive('stop')])

@@ -46,7 +46,7 @@ describe('a run whose time is over fails within a second', () => {
     expect(age).toBeLessThan(limit + 1_000)
   })
 
-  it('while it waits, where nobody looks by himself: the rescuer is told of new deadlines', async () => {
+  it('while it waits, where no worker looks by itself: the rescuer is notified of new deadlines', async () => {
     const world = virtualWorld()
     const holdfast = await world.open({ workflows: [wait] })
     await holdfast.work({ lease })

@@ -23,6 +23,28 @@ const stays = [
   { how: 'replayed', cachedRuns: 0 },
 ]
 
+it('a child that is watched again after a retry is unawaited in the journal until the body awaits it', async () => {
+  const { open, after } = virtualWorld()
+  let isReady = false
+  const nap = workflow('nap', async (ctx) => void (await ctx.sleep('1h')))
+  const parent = workflow('parent', { retry: 'none' }, async (ctx) => {
+    const early = ctx.child(nap, undefined, { onParentEnd: 'abandon' })
+    await ctx.step('gate', () => assert.ok(isReady), { retry: 'none' })
+    await ctx.sleep('1 min')
+    await early
+    return 'woken'
+  })
+  const holdfast = await open({ workflows: [parent, nap] })
+  await holdfast.work()
+  const run = await holdfast.start(parent)
+  await expect(after(run.result())).rejects.toMatchObject({ code: 'RUN_FAILED' })
+  isReady = true
+  await holdfast.retry(run)
+  await expect(after(run.result())).resolves.toBe('woken')
+  const waits = (await holdfast.journal(run)).filter(({ kind, name }) => kind === 'waiting' && name === 'nap')
+  expect(waits.map(({ meta }) => meta)).toMatchObject([{ unawaited: true }, { unawaited: true }])
+})
+
 describe.each(stays)('a parent that is $how', ({ cachedRuns }) => {
   it('runs two children at once, though it awaits one after the other', async () => {
     const { open, after, clock } = virtualWorld()

@@ -11,7 +11,7 @@ import { createHoldfast, topic, workflow, type Codec, type Holdfast, type Holdfa
 import { encryptingCodec } from 'holdfast/encryption'
 import { openSqliteStore } from 'holdfast/sqlite'
 import type { EntryKind } from '../../src/core/model/entry.ts'
-import { endedIn } from '../../src/core/rows/engine-message.ts'
+import { endedIn } from '../../src/core/model/engine-message.ts'
 import type { Ended, Message } from '../../src/core/model/message.ts'
 import { Payloads } from '../../src/core/payload/payload.ts'
 import { controlRequestPlace, endPlace, messagePlace, topicPlace, type Place } from '../../src/core/payload/place.ts'

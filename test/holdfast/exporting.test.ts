@@ -85,7 +85,7 @@ describe('an exported run', () => {
     ])
   })
 
-  it('has no secret of a token wherever the run has left it, cannot complete it, and is replayed all the same', async () => {
+  it('has no secret of a completion token wherever the run has left it, cannot complete it, and is replayed all the same', async () => {
     const approving = workflow('approving', async (ctx) => {
       const approval = ctx.token<string>()
       const asked = await ctx.step('ask', () => ({ mail: [`https://shop.example/approve?token=${approval.token}`] }))

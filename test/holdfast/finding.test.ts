@@ -132,7 +132,7 @@ describe.each(everyStore)('find on the $name store', ({ make }) => {
         for (const options of [{}, { preview: true }, { all: false }]) {
           await expect(holdfast[bulk](filter, options)).rejects.toMatchObject({
             code: 'INVALID_OPTION',
-            message: `${bulk}(): an empty filter matches every run. Say { all: true } if that is meant.`,
+            message: `${bulk}(): an empty filter matches every run. Say { all: true } in the second argument if that is meant.`,
           })
         }
       }

@@ -267,6 +267,26 @@ describe('a row that the engine did not write', () => {
     expect(await damaged.result()).toEqual(['got', 5])
   })
 
+  it.each([
+    ['the time at which it ends', 'timeout_at = -9223372036854775808'],
+    ['a time beside it, when it has to end', 'timeout_at = -1, expires_at = 9223372036854775807'],
+    ['its counts, when it has to end', 'timeout_at = -1, inbox = 9223372036854775807, crashes = 9223372036854775807'],
+  ])('with a number that is larger than any of the engine keeps no worker from starting: %s', async (_, columns) => {
+    const file = new EncryptedFile()
+    const first = await file.open({ workflows })
+    const worker = await first.work({ signals: false })
+    const run = await first.start(listener, undefined, { timeout: '1h' })
+    await until(async () => (await run.status()) === 'waiting')
+    await worker.stop()
+    await first.close()
+    expect(file.attacker.prepare(`update runs set ${columns}`).run().changes).toBe(1)
+    const holdfast = await file.open({ workflows })
+    await holdfast.work({ signals: false })
+    expect(await (await holdfast.start(other)).result()).toBe('ok')
+    await until(async () => (await holdfast.run(run.id).status()) === 'failed')
+    await holdfast.close()
+  })
+
   it('in a journal is named by the doctor, which checks all other runs as before', async () => {
     const file = new EncryptedFile()
     const holdfast = await file.open({ workflows })

@@ -164,7 +164,7 @@ describe('step.heartbeat()', () => {
     expect(await kindsOf(first, run)).toEqual(['started', 'step-succeeded', 'succeeded'])
   })
 
-  it('is told with the next heartbeat if the one that should tell it fails', async () => {
+  it('arrives with the next heartbeat if the one that should bring it fails', async () => {
     const { open, after, pause, store } = virtualWorld()
     // The first beat that would move a deadline never arrives.
     const faults = { left: 1 }

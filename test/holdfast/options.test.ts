@@ -5,11 +5,13 @@ import {
   createHoldfast,
   HoldfastError,
   workflow,
+  type Context,
   type Holdfast,
   type HoldfastOptions,
   type StartOptions,
   type WorkOptions,
 } from 'holdfast'
+import { openPostgresStore } from 'holdfast/postgres'
 import { z } from 'zod'
 import { gate } from './gate.ts'
 import { open, openWorking } from './open.ts'
@@ -293,5 +295,95 @@ describe('a failing logger', () => {
     const run = await holdfast.start(stuck)
     await worker.stop().finally(letGo)
     expect(await run.status()).toBe('pending')
+  })
+})
+
+describe('an option of the wrong kind', () => {
+  const wrong = (option: string, got: string) => ({
+    code: 'INVALID_OPTION',
+    message: expect.stringMatching(
+      new RegExp(`${option.replaceAll(/[(){}]/g, '\\$&')}.* must be .*Got ${got}\\.`),
+    ) as string,
+  })
+
+  it.each([
+    ['migrate', 'false', 'createHoldfast({ migrate })', '"false"'],
+    ['codec', 'json', 'createHoldfast({ codec })', '"json"'],
+    ['versionFor', 5, 'createHoldfast({ versionFor })', '5'],
+    ['ports', { clock: {} }, 'createHoldfast({ ports: { clock } })', 'an object'],
+    ['offload', {}, 'createHoldfast({ offload })', 'an object'],
+    [
+      'offload',
+      { put: () => '', get: () => '', thresholdBytes: '1' },
+      'createHoldfast({ offload: { thresholdBytes } })',
+      '"1"',
+    ],
+    ['logger', 5, 'createHoldfast({ logger })', '5'],
+    ['logger', null, 'createHoldfast({ logger })', 'null'],
+  ])('of createHoldfast is refused: %s %j', async (name, value, option, got) => {
+    const options = { store: 'memory:', [name]: value } as unknown as HoldfastOptions
+    await expect(createHoldfast(options)).rejects.toMatchObject(wrong(option, got))
+  })
+
+  it('of createHoldfast is refused if it is a port that does not exist', async () => {
+    const options = { store: 'memory:', ports: { clok: {} } } as unknown as HoldfastOptions
+    await expect(createHoldfast(options)).rejects.toThrow('Did you mean "clock"?')
+  })
+
+  it('of work is refused, and nothing listens to the signals of the process', async () => {
+    const holdfast = await open()
+    const before = process.listenerCount('SIGTERM')
+    const options = { signals: 'false' } as unknown as WorkOptions
+    await expect(holdfast.work(options)).rejects.toMatchObject(wrong('work({ signals })', '"false"'))
+    expect(process.listenerCount('SIGTERM')).toBe(before)
+  })
+
+  it.each([
+    ['listen', 5],
+    ['logger', 5],
+    ['distributed', 5],
+    ['onStatement', 5],
+  ])('of openPostgresStore is refused before it connects: %s', async (name, value) => {
+    const options = { url: 'postgres://127.0.0.1:1/nowhere', [name]: value }
+    await expect(openPostgresStore(options)).rejects.toMatchObject(wrong(`openPostgresStore({ ${name} })`, '5'))
+  })
+
+  it('of workflow is refused, also a symbol', () => {
+    expect(() => workflow('symbolic', { version: Symbol('v') as never }, () => 1)).toThrow(
+      expect.objectContaining(wrong('The version of workflow "symbolic"', 'a symbol')),
+    )
+  })
+
+  it.each<readonly [string, (ctx: Context) => unknown, string, string]>([
+    ['child', (ctx) => ctx.child(greet, 'Ada', 5 as never), 'The last argument of ctx.child', '5'],
+    ['child', (ctx) => ctx.child(greet, 'Ada', (() => 1) as never), 'The last argument of ctx.child', 'a function'],
+    ['start', (ctx) => ctx.start(greet, 'Ada', 5 as never), 'The last argument of ctx.start', '5'],
+    ['progress', (ctx) => ctx.progress('' as never), 'The fraction of ctx.progress', '""'],
+    ['progress', (ctx) => ctx.progress(null as never), 'The fraction of ctx.progress', 'null'],
+    ['progress', (ctx) => ctx.progress(true as never), 'The fraction of ctx.progress', 'true'],
+    ['progress', (ctx) => ctx.progress(Symbol('p') as never), 'The fraction of ctx.progress', 'a symbol'],
+    [
+      'withResource',
+      (ctx) =>
+        ctx.withResource(
+          'text' as never,
+          () => 1,
+          async () => 1,
+        ),
+      'The acquire of ctx.withResource',
+      '"text"',
+    ],
+  ])('of ctx.%s is refused', async (_name, call, option, got) => {
+    const flow = workflow('flow', { retry: 'none' }, async (ctx) => void (await call(ctx)))
+    const holdfast = await openWorking([flow, greet])
+    await expect((await holdfast.start(flow)).result()).rejects.toMatchObject({ cause: wrong(option, got) })
+  })
+
+  it('of ctx.until is refused as every name is', async () => {
+    const flow = workflow('flow', { retry: 'none' }, (ctx) => ctx.until(Symbol('u') as never, () => true))
+    const holdfast = await openWorking([flow])
+    await expect((await holdfast.start(flow)).result()).rejects.toMatchObject({
+      cause: { code: 'INVALID_NAME', message: expect.stringContaining('ctx.until needs a name') as string },
+    })
   })
 })

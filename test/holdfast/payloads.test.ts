@@ -247,7 +247,7 @@ describe('a codec of one’s own', () => {
     expect(kept?.entries[0]?.data).toBe('"adA"')
   })
 
-  it('is told the place of every payload', async () => {
+  it('is given the place of every payload', async () => {
     const places: string[] = []
     const spying: Codec = {
       encode: (value, place) => {

@@ -38,8 +38,71 @@ it('looks every few seconds by default', async () => {
   expect(looks).toBeGreaterThan(60)
 })
 
-it('looks as seldom as it is told to', async () => {
+it('looks as seldom as its option says', async () => {
   const { claims, looks } = await looksIn2Minutes('1h')
   expect(claims).toBeLessThan(10)
   expect(looks).toBeLessThan(10)
+})
+
+it('a caller whose time is over gets the result of a run that has ended unnoticed', async () => {
+  const clock = createVirtualClock()
+  const store = createMemoryStore(clock)
+  const deaf: Store = new Proxy(store, {
+    get(target, name): unknown {
+      if (name === 'listen') return () => Promise.resolve(() => undefined)
+      const member: unknown = Reflect.get(target, name, target)
+      return typeof member === 'function' ? (member.bind(target) as unknown) : member
+    },
+  })
+  const answer = workflow('answer', {}, async (ctx) => ctx.step('think', () => 42))
+  const shared = { workflows: [answer], logger: silentLogger, ports: { clock } }
+  const caller = await createHoldfast({ ...shared, store: deaf, poll: '1h' })
+  const worker = await createHoldfast({ ...shared, store })
+  const run = await caller.start(answer)
+  const result = run.result({ timeout: '10s' })
+  await worker.work({ signals: false })
+  await worker.run(run).result()
+  await clock.advance('10s')
+  expect(await result).toBe(42)
+  await Promise.all([caller.close(), worker.close()])
+})
+
+it('a caller whose time is over while a failed run is retried is told so, and does not wait on', async () => {
+  const clock = createVirtualClock()
+  const store = createMemoryStore(clock)
+  let hasFailed = false
+  const flaky = workflow('flaky', { retry: 'none' }, async (ctx) => {
+    if (!hasFailed) throw new Error('not yet')
+    return ctx.receive('never')
+  })
+  const shared = { workflows: [flaky], logger: silentLogger, ports: { clock } }
+  const worker = await createHoldfast({ ...shared, store })
+  let isRetried = false
+  const deaf: Store = new Proxy(store, {
+    get(target, name): unknown {
+      if (name === 'listen') return () => Promise.resolve(() => undefined)
+      const member: unknown = Reflect.get(target, name, target)
+      if (typeof member !== 'function') return member
+      if (name !== 'get') return member.bind(target) as unknown
+      return async (ids: readonly string[]) => {
+        const found = await target.get(ids)
+        // An operator retries the run as soon as it was read as failed.
+        if (found[0]?.status === 'failed' && !isRetried) {
+          isRetried = hasFailed = true
+          await worker.retry(found[0].id)
+        }
+        return found
+      }
+    },
+  })
+  const caller = await createHoldfast({ ...shared, store: deaf, poll: '1h' })
+  const run = await caller.start(flaky)
+  const result = run.result({ timeout: '10s' }).catch((error: unknown) => error)
+  await worker.work({ signals: false })
+  await clock.advance('20s')
+  expect(isRetried).toBe(true)
+  expect(await Promise.race([result, Promise.resolve('unsettled')])).toMatchObject({ code: 'RESULT_TIMEOUT' })
+  const closing = Promise.all([caller.close(), worker.close()])
+  await clock.advance('1 min')
+  await closing
 })

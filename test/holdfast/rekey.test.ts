@@ -157,7 +157,7 @@ describe.each(everyStore)('on $name', ({ make }) => {
     expect((await fresh.journal(live.id)).filter(({ unreadable }) => unreadable !== undefined)).toEqual([])
   })
 
-  it('rekey stops where it is told to, goes on from there, and passes over what is held or cannot be read', async () => {
+  it('rekey stops at the given bound, goes on from there, and passes over what is held or cannot be read', async () => {
     const shared = await make()
     const old = await shared.open({ codec: first, workflows })
     for (const name of ['Ada', 'Bob', 'Eve']) await old.start(child, name)
@@ -175,6 +175,52 @@ describe.each(everyStore)('on $name', ({ make }) => {
     expect(await without.rekey()).toMatchObject({ rewritten: 0, unreadable: 1, missingKeys: ['a'] })
     expect(await rekeying.rekey()).toMatchObject({ rewritten: 1, held: 0, unreadable: 0 })
     expect((await texts(shared)).filter((text) => text.startsWith('enc1.a.'))).toEqual([])
+  })
+
+  it('rekey that goes on after a stop visits the runs that had a holder then, also if it is stopped again', async () => {
+    const shared = await make()
+    const old = await shared.open({ codec: first, workflows })
+    const ids: string[] = []
+    for (const name of ['Ada', 'Bob', 'Eve', 'Joe', 'Kim']) ids.push((await old.start(child, name)).id)
+    const { store } = shared
+    const { runs } = await store.claim({ session: 's', selectors: [{ type: 'child', version: 1 }], limit: 5 })
+    const rekeying = await shared.open({ codec: both, workflows })
+    const stoppedAfter = (pages: number, after?: string): Promise<RekeyResult> => {
+      const stop = new AbortController()
+      const onProgress = (): void => void ((pages -= 1) === 0 && stop.abort())
+      const from = after === undefined ? {} : { after }
+      return rekeying.rekey({ rate: 2, abortSignal: stop.signal, onProgress, ...from })
+    }
+    const once = await stoppedAfter(1)
+    expect(once).toMatchObject({ runs: 2, held: 2 })
+    const twice = await stoppedAfter(1, once.next ?? '')
+    expect(twice).toMatchObject({ runs: 2, held: 2 })
+    await store.release(runs.map(({ id, token }) => ({ runId: id, session: 's', token })))
+    expect(await rekeying.rekey({ after: twice.next ?? '' })).toMatchObject({ rewritten: 5, held: 0, next: null })
+    expect((await texts(shared)).filter((text) => text.startsWith('enc1.a.'))).toEqual([])
+    const keys = (await store.get(ids)).map((run) => run?.keyId)
+    expect(keys).toEqual(['b', 'b', 'b', 'b', 'b'])
+  })
+
+  it('rekey that goes on after a stop also visits a run that had a holder then, and was removed since', async () => {
+    const shared = await make()
+    const old = await shared.open({ codec: first, workflows })
+    const gone = await old.start(child, 'Zoe')
+    await old.remove(gone)
+    const ids: string[] = []
+    for (const name of ['Ada', 'Bob', 'Eve']) ids.push((await old.start(child, name)).id)
+    const { store } = shared
+    const { runs } = await store.claim({ session: 's', selectors: [{ type: 'child', version: 1 }], limit: 5 })
+    const rekeying = await shared.open({ codec: both, workflows })
+    const stop = new AbortController()
+    const onProgress = ({ runs }: RekeyResult): void => void (runs === 4 && stop.abort())
+    const stopped = await rekeying.rekey({ abortSignal: stop.signal, onProgress })
+    expect(stopped).toMatchObject({ runs: 4, rewritten: 1, held: 3 })
+    await store.release(runs.map(({ id, token }) => ({ runId: id, session: 's', token })))
+    await old.remove(ids[1] ?? '')
+    expect(await rekeying.rekey({ after: stopped.next ?? '' })).toMatchObject({ rewritten: 3, held: 0, next: null })
+    const keys = (await store.get([gone.id, ...ids])).map((run) => run?.keyId)
+    expect(keys).toEqual(['b', 'b', 'b', 'b'])
   })
 
   it.each([

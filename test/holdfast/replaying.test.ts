@@ -250,7 +250,7 @@ describe('code that changed', () => {
     expect(await deployed(body, 'ended')).toMatchObject({ outcome: 'ends-otherwise', recorded, now })
   })
 
-  it('that succeeds where the body had failed is told; a time that was over is not the doing of the body', async () => {
+  it('that succeeds where the body had failed is reported; a time that was over is not the doing of the body', async () => {
     const world = virtualWorld()
     const failed = await record(world, { workflow: order(() => Promise.reject(new Error('No'))) })
     expect(

@@ -51,5 +51,7 @@ it('a release that calls ctx is refused, as an acquire is: no replay would make 
   expect(await after(run.result())).toBe('used')
   const [error] = logger.lines.filter(({ level }) => level === 'error')
   expect(error?.message).toBe(`A resource of run ${run.id} of "wrong" could not be released.`)
-  expect(String((error?.details as { error: unknown } | undefined)?.error)).toContain('withResource: release')
+  expect(String((error?.details as { error: unknown } | undefined)?.error)).toContain(
+    'inside of the release function of ctx.withResource',
+  )
 })

@@ -1,17 +1,20 @@
 // What happens after a failure, by default and as told, read from the journal. Time is hurried, never asserted.
 
 import { describe, expect, it } from 'vitest'
-import { fatal, isHoldfastError, retryAfter, workflow, type Holdfast, type JournalEntry, type Retry } from 'holdfast'
+import { fatal, isHoldfastError, retryAfter, workflow } from 'holdfast'
+import type { Holdfast, JournalEntry, Retry, StepTools, WorkOptions } from 'holdfast'
 import { systemPorts } from '../../src/system.ts'
+import { until } from './gate.ts'
 import { hurriedClock } from './hurried-clock.ts'
-import { open } from './open.ts'
+import { open, openWorking } from './open.ts'
+import { insertOrder, ownTables, type Db } from './own-tables.ts'
 import { virtualWorld } from './virtual-world.ts'
 
-async function hurried(workflows: Parameters<typeof open>[0]): Promise<Holdfast> {
+async function hurried(workflows: Parameters<typeof open>[0], options: WorkOptions = {}): Promise<Holdfast> {
   const { turns, random } = systemPorts()
   const holdfast = await open({ ...workflows, ports: { clock: hurriedClock(), turns, random } })
   // At this pace the usual lease would be over in 30 ms, and a busy machine takes longer for a heartbeat.
-  await holdfast.work({ lease: '6 hours' })
+  await holdfast.work({ lease: '6 hours', ...options })
   return holdfast
 }
 
@@ -152,6 +155,40 @@ describe('a failing step', () => {
     expect(await (await holdfast.start(careful)).result()).toBe('plan B')
   })
 
+  it.each(['a step', 'an undo'])(
+    'of %s judges errors without the context: an identity that it took would be missing in every replay',
+    async (of) => {
+      const inPredicate: unknown[] = []
+      const drawn: string[] = []
+      const judging = workflow('judging', { retry: 'none' }, async (ctx) => {
+        const retryable = (): boolean => {
+          try {
+            return ctx.uuid() !== ''
+          } catch (error) {
+            inPredicate.push(error)
+            return true
+          }
+        }
+        const fail = (step: StepTools): void => {
+          if (step.attempt === 1) throw new Error('No')
+        }
+        const retry = { maxAttempts: 2, initial: 1, retryable }
+        await ctx.step('a', of === 'a step' ? fail : () => undefined, { retry, undo: (_result, step) => fail(step) })
+        drawn.push(ctx.uuid())
+        await ctx.receive('go')
+        throw fatal('Undo it')
+      })
+      const holdfast = await hurried({ workflows: [judging] }, { cachedRuns: 0 })
+      const run = await holdfast.start(judging)
+      await until(async () => (await run.status()) === 'waiting')
+      await holdfast.signal(run, 'go')
+      await expect(run.result()).rejects.toMatchObject({ code: 'RUN_FAILED' })
+      expect(inPredicate).toContainEqual(expect.objectContaining({ code: 'INVALID_OPTION' }))
+      expect(new Set(drawn).size).toBe(1)
+      expect(drawn.length).toBeGreaterThan(1)
+    },
+  )
+
   it('is not harmed by a predicate that throws: the error counts as worth another attempt', async () => {
     const retry = {
       maxAttempts: 2,
@@ -185,6 +222,49 @@ describe('a failing step', () => {
     const holdfast = await hurried({ workflows: [slow] })
     expect(await (await holdfast.start(slow)).result()).toBe('in time')
     expect(reasons.map((reason) => isHoldfastError(reason, 'STEP_TIMEOUT'))).toEqual([true])
+  })
+})
+
+describe('a step that keeps the thread busy past its timeout', () => {
+  const busy = (ms: number): void => {
+    const end = performance.now() + ms
+    while (performance.now() < end);
+  }
+
+  it.each([
+    ['at once', async () => busy(60)],
+    ['after an await', () => Promise.resolve().then(() => busy(60))],
+  ])('%s has failed when it returns: its timer could not be called', async (_when, work) => {
+    const flow = workflow('busy', { retry: 'none' }, (ctx) =>
+      ctx.step(
+        'think',
+        async () => {
+          await work()
+          return 'late'
+        },
+        { timeout: 20, retry: 'none' },
+      ),
+    )
+    const holdfast = await openWorking([flow])
+    await expect((await holdfast.start(flow)).result()).rejects.toMatchObject({ cause: { code: 'STEP_TIMEOUT' } })
+  })
+
+  it('and is a transaction is rolled back', async () => {
+    const { open: openHere, orders } = await ownTables()
+    const flow = workflow('busy', { retry: 'none' }, (ctx) =>
+      ctx.transaction(
+        'think',
+        (tx: Db) => {
+          insertOrder(tx, 'late')
+          busy(60)
+        },
+        { timeout: 20, retry: 'none' },
+      ),
+    )
+    const holdfast = await openHere({ workflows: [flow] })
+    await holdfast.work()
+    await expect((await holdfast.start(flow)).result()).rejects.toMatchObject({ cause: { code: 'STEP_TIMEOUT' } })
+    expect(orders()).toEqual([])
   })
 })
 

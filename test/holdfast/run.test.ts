@@ -38,7 +38,7 @@ describe('a run', () => {
     expect(await run.status()).toBe('succeeded')
   })
 
-  it('is accepted while nobody works, and performed once somebody does', async () => {
+  it('is accepted while no worker runs, and performed once one does', async () => {
     const holdfast = await open({ workflows: [greet] })
     const run = await holdfast.start(greet, 'Ada')
     await settled()

@@ -56,6 +56,22 @@ describe('a signal', () => {
     expect(await holdfast.signal('order-42', 'paid')).toEqual({ outcome: 'target-not-found' })
   })
 
+  test('to the value of a key, where the workflow is not registered, says once to name the field or to register it', async () => {
+    const store = memoryStore()
+    const unique = workflow('unique', { unique: { key: 'orderId' } }, (_ctx, input: { orderId: string }) => input)
+    const starter = await open({ store, workflows: [unique] })
+    const { id } = await starter.start(unique, { orderId: '42' })
+    const logger = keepLines()
+    const sender = await open({ store, logger })
+    const to = { type: 'unique', key: '42' }
+    for (const _ of [1, 2]) expect(await sender.signal(to, 'paid')).toEqual({ outcome: 'target-not-found' })
+    expect(await sender.signal({ type: 'unique', key: 'orderId::43' }, 'paid')).toEqual({ outcome: 'target-not-found' })
+    expect(logger.lines).toMatchObject([{ level: 'warn', message: expect.stringContaining('"orderId::42"') as string }])
+    expect(logger.lines[0]?.message).toContain('register the workflow here')
+    expect(await sender.signal({ type: 'unique', key: 'orderId::42' }, 'paid')).toMatchObject({ runId: id })
+    expect(await starter.signal(to, 'paid')).toMatchObject({ runId: id })
+  })
+
   test('sent twice under one id arrives once, and is answered as the first time', async () => {
     const { store, holdfast, run } = await world()
     const first = await holdfast.signal(run, 'paid', 1, { id: 'payment-1' })

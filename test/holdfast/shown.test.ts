@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { workflow } from 'holdfast'
 import { everyStore } from './stores.ts'
 
-const tokenKey = 'a key of tokens that nobody must see in a log'
+const tokenKey = 'a key of completion tokens that nobody must see in a log'
 
 describe.each(everyStore)('on the $name store', ({ make }) => {
   it('a handle, a context, the tools of a step and a wait show what they are about, and no secret', async () => {

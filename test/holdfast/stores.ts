@@ -7,7 +7,7 @@ import { onTestFinished } from 'vitest'
 import { createHoldfast, type Holdfast, type HoldfastOptions, type Store, type StoreAdmin } from 'holdfast'
 import { openPostgresStore } from 'holdfast/postgres'
 import { openSqliteStore } from 'holdfast/sqlite'
-import { freshSchema } from '../support/postgres-shared.ts'
+import { migratedSchema } from '../support/postgres-shared.ts'
 import { keepLines, memoryStore } from './open.ts'
 
 export interface SharedStore {
@@ -31,7 +31,7 @@ async function sqlite(): Promise<SharedStore> {
 }
 
 async function postgres(): Promise<SharedStore> {
-  const { url, schema } = await freshSchema()
+  const { url, schema } = await migratedSchema()
   const store = await openPostgresStore({ url, schema })
   onTestFinished(() => store.close())
   return { store, open: (options) => opened({ ...options, store: `${url}?schema=${schema}` }) }

@@ -196,6 +196,30 @@ describe('a transaction whose end goes wrong', () => {
     },
   )
 
+  it('that finds no row of its run is rolled back and fails its step, and is not begun for ever', async () => {
+    const { open, orders } = await ownTables()
+    const calls: number[] = []
+    const flow = workflow('flow', (ctx) =>
+      ctx.transaction(
+        'insert',
+        (tx: Db, step) => {
+          calls.push(step.attempt)
+          insertOrder(tx, 'a')
+          tx.prepare('delete from runs where id = ?').run([ctx.run.id])
+        },
+        quickly,
+      ),
+    )
+    const holdfast = await open({ workflows: [flow] })
+    await holdfast.work()
+    const run = await holdfast.start(flow)
+    await expect(run.result()).rejects.toMatchObject({ cause: { code: 'INVALID_OPTION', details: { step: 'insert' } } })
+    expect(calls).toEqual([1])
+    expect(orders()).toEqual([])
+    expect(await kinds(holdfast, run.id)).toEqual(['started', 'step-failed', 'failed'])
+    expect(await soundness(holdfast)).toEqual([])
+  })
+
   it('is begun again when the store was away before it began', async () => {
     const { open, orders, store } = await ownTables()
     const calls: number[] = []

@@ -48,7 +48,7 @@ describe('a run that nobody begins', () => {
     expect(said()).toHaveLength(2)
   })
 
-  it('is told of if it was started with a message', async () => {
+  it('is reported if it was started with a message', async () => {
     const { clock, open, ports, logger, said } = world()
     const holdfast = await open({ workflows: [greet, other], ports, logger })
     await holdfast.sendOrStart(other, 'ada', 'hello', 1, 'Ada')
@@ -56,7 +56,7 @@ describe('a run that nobody begins', () => {
     expect(said()).toEqual([expect.stringContaining('"other" wait')])
   })
 
-  it('is told of if it was started in a transaction that was committed, and not if that was rolled back', async () => {
+  it('is reported if it was started in a transaction that was committed, and not if that was rolled back', async () => {
     const { db, open } = await ownTables()
     const logger = keepLines()
     const looks: (() => void)[] = []
@@ -79,7 +79,7 @@ describe('a run that nobody begins', () => {
     expect(logger.lines.map(({ message }) => message)).toEqual([expect.stringContaining('"other" wait')])
   })
 
-  it('is told of 5 s after it was due, if its start was delayed, and hides no run of its type that is due before', async () => {
+  it('is reported 5 s after it was due, if its start was delayed, and hides no run of its type that is due before', async () => {
     const { clock, open, ports, logger, said } = world()
     const holdfast = await open({ workflows: [greet, other], ports, logger })
     await holdfast.start(greet, 'Ada', { delay: '1s' })

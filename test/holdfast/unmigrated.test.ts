@@ -35,6 +35,8 @@ it('without its tables a Holdfast that shall not make them does not open, and sa
   await expect(createHoldfast({ ...options, migrate: false })).rejects.toEqual(refused)
   vi.stubEnv('NODE_ENV', 'production')
   await expect(createHoldfast(options)).rejects.toEqual(refused)
+  await expect(createHoldfast(options)).rejects.toThrow('NODE_ENV is production')
+  await expect(createHoldfast({ ...options, migrate: false })).rejects.not.toThrow('NODE_ENV')
   const store = await openPostgresStore({ url, schema })
   await store.migrate()
   await store.close()

@@ -29,7 +29,7 @@ test('a condition is checked every hour if nobody says otherwise, and survives r
   expect(checks).toHaveLength(4)
 })
 
-test('somebody who knows better wakes it early, and a wait between checks is what was asked for (PQ-W2)', async () => {
+test('a caller that knows better wakes it early, and a wait between checks is what was asked for (PQ-W2)', async () => {
   const { open, after, clock } = virtualWorld()
   let checks = 0
   let isThere = false

@@ -145,6 +145,7 @@ describe('holdfast.using', () => {
     refused(undefined)
     refused({ query: () => undefined })
     refused(path)
+    expect(() => holdfast.using(holdfast)).toThrow('Got a Holdfast')
     expect(() => holdfast.using(db)).toThrow('begin immediate')
     const elsewhere = await ownTables()
     elsewhere.db.exec('begin')

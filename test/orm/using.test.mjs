@@ -117,6 +117,26 @@ describe.skipIf(why !== null)(
         await expect(run.result()).rejects.toMatchObject({ code: 'RUN_CANCELLED' })
       })
 
+      it('starts nothing once it is over, and nothing that was not awaited', async () => {
+        const id = fresh()
+        let using
+        let forgotten = Promise.resolve()
+        const rolledBack = library.transaction(async (tx) => {
+          using = holdfast.using(tx)
+          await using.start(patient, undefined, { key: `${id} inside` })
+          forgotten = using.start(patient, undefined, { key: `${id} forgotten` }).catch((error) => error)
+          throw new Error('rolled back')
+        })
+        await expect(rolledBack).rejects.toThrow('rolled back')
+        await forgotten
+        await expect(using.start(patient, undefined, { key: `${id} late` })).rejects.toMatchObject({
+          code: 'INVALID_OPTION',
+          message: expect.stringContaining('was over'),
+        })
+        const { rows } = await admin.query('select key from holdfast.runs where key like $1', [`${id} %`])
+        expect(rows).toEqual([])
+      })
+
       it('is what ctx.transaction commits together with its step', async () => {
         const id = fresh()
         const run = await holdfast.start(book, id)

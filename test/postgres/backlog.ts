@@ -60,9 +60,9 @@ export class Backlog {
   /** Whatever was there goes, row by row: nothing may tell the database that the tables are others now. */
   async fill(): Promise<void> {
     const at = escapeIdentifier(this.schema)
-    const tables = ['runs', 'journal', 'messages', 'tags', 'feed', 'sessions', ...exchanged]
+    const tables = ['runs', 'keys', 'journal', 'messages', 'tags', 'feed', 'sessions', ...exchanged]
     await this.execute(...tables.map((table) => `delete from ${at}.${table}`))
-    await this.execute(this.runsSql(), this.journalSql(), this.restSql(), this.exchangeSql())
+    await this.execute(this.runsSql(), this.keysSql(), this.journalSql(), this.restSql(), this.exchangeSql())
   }
 
   /** Brings the statistics up to date. */
@@ -84,7 +84,7 @@ export class Backlog {
 
   /** From here on nobody but the test brings statistics up to date or cleans up. */
   async leaveAlone(): Promise<void> {
-    const tables = ['runs', 'journal', 'messages', 'tags', 'feed', 'sessions', ...exchanged]
+    const tables = ['runs', 'keys', 'journal', 'messages', 'tags', 'feed', 'sessions', ...exchanged]
     const at = escapeIdentifier(this.schema)
     await this.execute(...tables.map((table) => `alter table ${at}.${table} set (autovacuum_enabled = off)`))
   }
@@ -111,7 +111,7 @@ export class Backlog {
       when n <= ${over + held + asleep} then 'asleep' when n <= ${over + held + asleep + ready} then 'ready'
       when n <= ${over + held + asleep + ready + timed} then 'timed' else 'blocked' end`
     return `(select n, ${kind} as kind, ${this.baseMs}::bigint + n as at, ${idSql(this.baseMs, 'n')} as id,
-      case when n % 6 = 0 then 'ship' else 'charge' end as type
+      case when n % 60000 = 1 then 'audit' when n % 6 = 0 then 'ship' else 'charge' end as type
       from generate_series(1, ${this.total}) as n) as one`
   }
 
@@ -139,6 +139,14 @@ export class Backlog {
         case when n % 50000 = 1 then '["eu","rare"]' when n % 2 = 0 then '["eu"]' end,
         at, at, case kind when 'over' then at end
       from ${this.numbered}`
+  }
+
+  private keysSql(): string {
+    const at = escapeIdentifier(this.schema)
+    return `insert into ${at}.keys (shard, type, key, run_id)
+      select shard, '', unique_key, id from ${at}.runs where unique_key is not null and ended_at is null
+      union all
+      select shard, started_as, idempotency_key, id from ${at}.runs where idempotency_key is not null`
   }
 
   private journalSql(): string {

@@ -5,7 +5,7 @@ import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { workflow } from 'holdfast'
 import { until } from '../chaos/crew.ts'
-import { freshSchema } from '../support/postgres-shared.ts'
+import { migratedSchema } from '../support/postgres-shared.ts'
 import { holdfastAt, opened } from './proxied.ts'
 
 async function stranger(url: string): Promise<Client> {
@@ -17,7 +17,7 @@ async function stranger(url: string): Promise<Client> {
 
 describe('a heartbeat whose run is locked by somebody else', { timeout: 120_000 }, () => {
   it('is committed while the lock is held, and the next one moves the deadline', async () => {
-    const { url, schema } = await freshSchema()
+    const { url, schema } = await migratedSchema()
     const { store, bench } = await opened({ url, schema })
     const lease = { session: 'me', token: 1 }
     await bench.beat('me', { leaseMs: 600_000 })
@@ -47,7 +47,7 @@ describe('a heartbeat whose run is locked by somebody else', { timeout: 120_000 
   })
 
   it('is not taken over, nor is its worker found dead, if the lock ends before the deadline', async () => {
-    const { url, schema } = await freshSchema()
+    const { url, schema } = await migratedSchema()
     let open: () => void = () => undefined
     const gate = new Promise<void>((resolve) => (open = resolve))
     const begun: number[] = []

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { topic, workflow } from 'holdfast'
 import { openPostgresStore } from '../../src/stores/postgres/index.ts'
 import { until } from '../chaos/crew.ts'
-import { freshSchema } from '../support/postgres-shared.ts'
+import { migratedSchema } from '../support/postgres-shared.ts'
 import { holdfastAt } from './proxied.ts'
 
 const refusal = `do $$ begin raise exception 'canceling statement' using errcode = '57014'; end $$`
@@ -27,7 +27,7 @@ function refusingPool(url: string): Refusing {
   let isArmed = false
   const refused: string[] = []
   const isRefused = (text: string): boolean => {
-    const name = text === 'begin' ? 'begin' : text.includes('fate = ') ? 'mail' : null
+    const name = text.startsWith('begin') ? 'begin' : text.includes('fate = ') ? 'mail' : null
     if (!isArmed || name === null) return false
     const times = refused.filter((one) => one === name).length
     if (times >= (name === 'begin' ? mostBegins : 1)) return false
@@ -44,7 +44,7 @@ function refusingPool(url: string): Refusing {
 
 describe('a transaction whose begin is refused', { timeout: 60_000 }, () => {
   it('IF-S7 does nothing: a run that ends with unread mail does so with its dead letter, or not at all', async () => {
-    const { url, schema } = await freshSchema()
+    const { url, schema } = await migratedSchema()
     const offers = topic<number>('offers', { onUnread: 'dead-letter' })
     let open: () => void = () => undefined
     const gate = new Promise<void>((resolve) => (open = resolve))

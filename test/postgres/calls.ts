@@ -132,7 +132,7 @@ const working: readonly Call[] = [
     },
   },
   {
-    name: 'beat of 100 that seeks no strays',
+    name: 'beat of 100 that seeks no unknown leases',
     size: 100,
     async run(bench, _, turn) {
       const held = await heldBy(bench, `calm heart of ${turn}`, 100)
@@ -340,6 +340,8 @@ const asked: readonly Call[] = [
 const filters: Readonly<Record<string, (backlog: Backlog) => RunFilter>> = {
   newest: () => ({}),
   'of a type': () => ({ types: ['ship'] }),
+  'of a rare type': () => ({ types: ['audit'] }),
+  'of rare types that have ended': () => ({ types: ['audit', 'none'], statuses: ['succeeded'] }),
   'of a type that nobody started': () => ({ types: ['none'] }),
   'of a type that are running': () => ({ types: ['ship'], statuses: ['running'] }),
   'that begins like a type': () => ({ typePrefix: 'sh' }),
@@ -362,7 +364,7 @@ const filters: Readonly<Record<string, (backlog: Backlog) => RunFilter>> = {
   }),
 }
 
-const walking = ['of a type that nobody started', 'that wait or have failed', 'that were removed', 'made in a time']
+const walking = ['that wait or have failed', 'that were removed']
 
 const listed: readonly Call[] = Object.entries(filters).flatMap(([name, filterOf]): readonly Call[] => {
   const kind = { size: 20, walks: walking.includes(name) }

@@ -4,7 +4,7 @@
 import { expect, it } from 'vitest'
 import { createHoldfast, workflow, type Holdfast, type StepTools } from 'holdfast'
 import { openPostgresStore } from '../../src/stores/postgres/index.ts'
-import { freshSchema } from '../support/postgres-shared.ts'
+import { migratedSchema } from '../support/postgres-shared.ts'
 
 it.each([
   { workers: 1, concurrency: 30, cachedRuns: 0, runs: 120 },
@@ -14,7 +14,7 @@ it.each([
   'a backlog of $runs, workers: $workers of $concurrency slots, cachedRuns: $cachedRuns',
   { timeout: 120_000 },
   async ({ workers, concurrency, cachedRuns, runs }) => {
-    const { url, schema } = await freshSchema()
+    const { url, schema } = await migratedSchema()
     const performed = new Map<string, number>()
     const note = ({ idempotencyKey: key }: StepTools): void => void performed.set(key, (performed.get(key) ?? 0) + 1)
     const waits = workflow('waits', async (ctx) => {

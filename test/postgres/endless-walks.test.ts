@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { workflow } from 'holdfast'
 import { openPostgresStore } from '../../src/stores/postgres/index.ts'
 import { until } from '../chaos/crew.ts'
-import { freshSchema } from '../support/postgres-shared.ts'
+import { migratedSchema } from '../support/postgres-shared.ts'
 import { holdfastAt, opened } from './proxied.ts'
 
 /** As a statement timeout: it takes its time, and that is what the rest after it is measured by. */
@@ -43,7 +43,7 @@ function endlessPool(url: string): { readonly pool: Pool; readonly cut: string[]
 
 describe('where no walk from the front comes to its end', { timeout: 60_000 }, () => {
   it('a worker begins, claims what is started now, and takes over from those that die now', async () => {
-    const { url, schema } = await freshSchema()
+    const { url, schema } = await migratedSchema()
     const { bench } = await opened({ url, schema })
     const { pool, cut } = endlessPool(url)
     const store = await openPostgresStore({ pool, schema, listen: false })

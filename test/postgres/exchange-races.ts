@@ -8,7 +8,7 @@ import { Client } from 'pg'
 import { createHoldfast, type Holdfast } from '../../src/holdfast.ts'
 import { openPostgresStore } from '../../src/stores/postgres/index.ts'
 import { childProgram } from '../support/child-program.ts'
-import { freshSchema } from '../support/postgres-shared.ts'
+import { migratedSchema } from '../support/postgres-shared.ts'
 import { racers, type Sending } from './exchange-racers.ts'
 
 const processes = 4
@@ -29,7 +29,7 @@ export interface RaceTally {
 }
 
 export async function raceExchange(races: number): Promise<RaceTally> {
-  const { url, schema } = await freshSchema()
+  const { url, schema } = await migratedSchema()
   const store = await openPostgresStore({ url, schema })
   const holdfast = await createHoldfast({ store, workflows: racers })
   const program = await childProgram('test/postgres/exchange-child.ts')

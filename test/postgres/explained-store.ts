@@ -71,6 +71,7 @@ export async function openExplainedStore(options: ExplainedStoreOptions): Promis
       now: databaseClock,
       shards: 1,
       skipLocked: 'skip locked',
+      isSpread: false,
     },
     monotonic,
     random: () => 0,
@@ -81,6 +82,7 @@ export async function openExplainedStore(options: ExplainedStoreOptions): Promis
       notifyInTransaction: null,
       listen: () => Promise.resolve(() => undefined),
       attend: (attend) => (notice = attend),
+      expectEnds: () => false,
     },
     onClose: () => client.end(),
   })

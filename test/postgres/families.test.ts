@@ -3,7 +3,7 @@
 
 import { expect, test } from 'vitest'
 import { topic, workflow } from 'holdfast'
-import { freshSchema } from '../support/postgres-shared.ts'
+import { migratedSchema } from '../support/postgres-shared.ts'
 import { holdfastAt, opened } from './proxied.ts'
 
 const square = workflow('square', async (ctx, of: number) => ctx.step('square', () => of * of))
@@ -15,7 +15,7 @@ const jobs = topic<number>('jobs', { delivery: 'one' })
 const worker = workflow('worker', async (ctx) => ctx.receive(jobs))
 
 test('parents and children end on two workers, and each of a queue is done once', async () => {
-  const { url, schema } = await freshSchema()
+  const { url, schema } = await migratedSchema()
   const { store } = await opened({ url, schema, listen: url })
   const { store: other } = await opened({ url, schema, listen: url })
   const workflows = [square, sum, worker]

@@ -1,8 +1,8 @@
 // What the tests of lent connections begin with: a database of their own, so that all that is connected to it is theirs.
 
 import { Client } from 'pg'
-import { onTestFinished } from 'vitest'
-import { type Holdfast, type HoldfastOptions } from 'holdfast'
+import { expect, onTestFinished } from 'vitest'
+import { workflow, type Context, type Holdfast, type HoldfastOptions } from 'holdfast'
 import { openPostgresStore, type PostgresStore, type PostgresStoreOptions } from '../../src/stores/postgres/index.ts'
 import { keepLines } from '../holdfast/open.ts'
 import { freshDatabase } from '../support/postgres-shared.ts'
@@ -71,3 +71,20 @@ export async function connectedTo(url: string): Promise<Client> {
 }
 
 export const never = (): Promise<never> => new Promise(() => undefined)
+
+export const once = { retry: 'none' } as const
+
+/** Performs one transaction in a run, and gives back what came of it. */
+export async function perform(
+  here: Place,
+  work: (tx: Tx, ctx: Context) => Promise<unknown>,
+  options: Partial<HoldfastOptions> = {},
+): Promise<{ readonly result: unknown; readonly kinds: readonly string[] }> {
+  const flow = workflow('flow', (ctx) => ctx.transaction('write', (tx: Tx) => work(tx, ctx), once))
+  const holdfast = await here.open({ workflows: [flow], ...options })
+  await holdfast.work()
+  const run = await holdfast.start(flow)
+  const result = await run.result().catch((error: unknown) => error)
+  expect((await holdfast.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+  return { result, kinds: (await holdfast.journal(run)).map(({ kind }) => kind) }
+}

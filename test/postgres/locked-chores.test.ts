@@ -6,7 +6,7 @@ import { defaultPageLimits } from '../../src/core/model/chore.ts'
 import type { ContractBench } from '../../src/testing/contract/bench.ts'
 import { ending } from '../../src/testing/contract/drafts.ts'
 import { until } from '../chaos/crew.ts'
-import { freshSchema } from '../support/postgres-shared.ts'
+import { migratedSchema } from '../support/postgres-shared.ts'
 import { opened } from './proxied.ts'
 
 /** A run that has ended with more unread than goes with its end. */
@@ -18,9 +18,9 @@ async function leftover(bench: ContractBench): Promise<string> {
   return held.runId
 }
 
-describe('a chore whose target somebody else has locked', { timeout: 60_000 }, () => {
+describe('a chore whose target another transaction has locked', { timeout: 60_000 }, () => {
   it('is passed over: the others are done while the lock is held, and it is done afterwards', async () => {
-    const { url, schema } = await freshSchema()
+    const { url, schema } = await migratedSchema()
     const { bench } = await opened({ url, schema, storageTimeout: 3_000 })
     const locked = await leftover(bench)
     const others = [await leftover(bench), await leftover(bench)]

@@ -2,12 +2,12 @@
 // the rest when the row is free: no reader waits, and none skips anything.
 
 import { expect, it } from 'vitest'
-import { freshSchema } from '../support/postgres-shared.ts'
+import { migratedSchema } from '../support/postgres-shared.ts'
 import { connectedTo } from './lent.ts'
 import { opened } from './proxied.ts'
 
 it('a locked sequencer keeps no reader of the feed waiting', { timeout: 60_000 }, async () => {
-  const { url, schema } = await freshSchema()
+  const { url, schema } = await migratedSchema()
   const { bench, store } = await opened({ url, schema })
   const idsOf = async (): Promise<readonly string[]> => (await store.changes(0, 100)).map(({ runId }) => runId)
   const first = await bench.start({ feed: true })

@@ -10,7 +10,7 @@ import { ending } from '../../src/testing/contract/drafts.ts'
 import { endPaths } from '../../src/testing/contract/end-paths.ts'
 import { endOf, outbound } from '../../src/testing/contract/exchanges.ts'
 import { until } from '../chaos/crew.ts'
-import { freshSchema } from '../support/postgres-shared.ts'
+import { migratedSchema } from '../support/postgres-shared.ts'
 import { holdfastAt, opened } from './proxied.ts'
 
 const over = { append: [ending('succeeded')], status: 'succeeded' } as const
@@ -23,7 +23,7 @@ interface Rig extends ContractBench {
 
 /** Three runs, each of which waits for a child whose step ends when the test says so. */
 async function threeParents() {
-  const { url, schema } = await freshSchema()
+  const { url, schema } = await migratedSchema()
   const gates: (() => void)[] = []
   const gated = workflow('gated', (ctx, number: number) =>
     ctx.step('wait', () => new Promise<number>((resolve) => gates.push(() => resolve(number)))),
@@ -38,7 +38,7 @@ async function threeParents() {
 }
 
 async function rig(shards = 1): Promise<Rig> {
-  const { url, schema } = await freshSchema()
+  const { url, schema } = await migratedSchema(shards)
   const { store, bench } = await opened({ url, schema, shards, storageTimeout: 3_000 })
   const client = new Client({ connectionString: url })
   await client.connect()
@@ -127,9 +127,12 @@ describe('runs that somebody else has locked and that an end concerns', { timeou
     expect(await bench.commit(held, over)).toMatchObject({ outcome: 'committed' })
     await bench.chores()
     expect(await inboxes(bench, watchers)).toEqual(watchers.map((_, index) => (index < locked.length ? 0 : 1)))
-    // Nobody comes back to them without a pause.
-    const { worked, nextInMs } = await bench.store.doChores()
-    expect([worked, (nextInMs ?? 0) > 0]).toEqual([false, true])
+    // Nobody comes back to them without a pause. On a busy machine a pause may be over when it is asked for: another follows.
+    const next = async (): Promise<unknown> => {
+      const { worked, nextInMs } = await bench.store.doChores()
+      return [worked, (nextInMs ?? 0) > 0]
+    }
+    await expect.poll(next).toEqual([false, true])
     await bench.letGo('all are told', async () => !(await inboxes(bench, watchers)).includes(0))
     expect(await inboxes(bench, watchers)).toEqual(watchers.map(() => 1))
   })

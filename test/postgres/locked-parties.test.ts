@@ -6,7 +6,7 @@ import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { topic, workflow, type Holdfast } from 'holdfast'
 import { until } from '../chaos/crew.ts'
-import { freshSchema } from '../support/postgres-shared.ts'
+import { migratedSchema } from '../support/postgres-shared.ts'
 import { holdfastAt } from './proxied.ts'
 
 const others = 499
@@ -22,7 +22,7 @@ interface Place {
 
 /** A schema, and a user who has begun a transaction in it. */
 async function place(): Promise<Place> {
-  const { url, schema } = await freshSchema()
+  const { url, schema } = await migratedSchema()
   const user = new Client({ connectionString: url })
   await user.connect()
   onTestFinished(() => user.end())

@@ -5,14 +5,14 @@ import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { workflow } from 'holdfast'
 import { until } from '../chaos/crew.ts'
-import { freshSchema } from '../support/postgres-shared.ts'
+import { migratedSchema } from '../support/postgres-shared.ts'
 import { holdfastAt, opened } from './proxied.ts'
 
 const others = 499
 
 describe('a run whose row is locked by somebody else', { timeout: 120_000 }, () => {
   it('IF-C1 waits alone: 499 others that are committed with it end while the lock is still held', async () => {
-    const { url, schema } = await freshSchema()
+    const { url, schema } = await migratedSchema()
     let open: () => void = () => undefined
     const gate = new Promise<void>((resolve) => (open = resolve))
     let begun = 0
@@ -46,7 +46,7 @@ describe('a run whose row is locked by somebody else', { timeout: 120_000 }, () 
   })
 
   it('keeps nobody from the next one: claims of one run pass it over, and find it when it is free', async () => {
-    const { url, schema } = await freshSchema()
+    const { url, schema } = await migratedSchema()
     const { bench } = await opened({ url, schema })
     const other = { type: 'other', version: 1 }
     const [first, second, third] = [await bench.start(), await bench.start(other), await bench.start()]
@@ -61,7 +61,7 @@ describe('a run whose row is locked by somebody else', { timeout: 120_000 }, () 
   })
 
   it('is found in its turn when it is free, however far claims got meanwhile', async () => {
-    const { url, schema } = await freshSchema()
+    const { url, schema } = await migratedSchema()
     const { bench, store } = await opened({ url, schema })
     const other = { type: 'other', version: 1 }
     const selectors = [bench.selector, other]
@@ -80,7 +80,7 @@ describe('a run whose row is locked by somebody else', { timeout: 120_000 }, () 
   it.each([40, 500])(
     '%i of them at the head keep nobody from the next one: a claim of one run gets it',
     async (count) => {
-      const { url, schema } = await freshSchema()
+      const { url, schema } = await migratedSchema()
       const { bench, store } = await opened({ url, schema })
       await store.start(Array.from({ length: count }, () => bench.newRun({ priority: 1 })))
       const others = [await bench.start(), await bench.start()]
@@ -97,7 +97,7 @@ describe('a run whose row is locked by somebody else', { timeout: 120_000 }, () 
   )
 
   it.each([40, 500])('%i suspects of them keep nobody from the next one that is claimed apart', async (count) => {
-    const { url, schema } = await freshSchema()
+    const { url, schema } = await migratedSchema()
     const { bench, store } = await opened({ url, schema })
     await store.start(Array.from({ length: count }, () => bench.newRun({ priority: 1 })))
     const last = await bench.start()
@@ -112,7 +112,7 @@ describe('a run whose row is locked by somebody else', { timeout: 120_000 }, () 
   })
 
   it('keeps no suspect from being claimed apart', async () => {
-    const { url, schema } = await freshSchema()
+    const { url, schema } = await migratedSchema()
     const { bench } = await opened({ url, schema })
     const [first, second] = [await bench.start(), await bench.start()]
     const user = new Client({ connectionString: url })
@@ -129,7 +129,7 @@ describe('a run whose row is locked by somebody else', { timeout: 120_000 }, () 
   })
 
   it('that has come due is more to be had, and hides neither what has come due beside it nor what comes due next', async () => {
-    const { url, schema } = await freshSchema()
+    const { url, schema } = await migratedSchema()
     const { bench } = await opened({ url, schema })
     const runs = [await bench.start(), await bench.start(), await bench.start()]
     const [locked, beside, later] = runs.map(({ id }) => id)
@@ -152,7 +152,7 @@ describe('a run whose row is locked by somebody else', { timeout: 120_000 }, () 
   })
 
   it('keeps no worker busy: one with a free slot hardly asks for it again', async () => {
-    const { url, schema } = await freshSchema()
+    const { url, schema } = await migratedSchema()
     let claims = 0
     const onStatement = (name: string): void => void (claims += name === 'claim.lease' ? 1 : 0)
     const { store } = await opened({ url, schema, onStatement })
@@ -171,7 +171,7 @@ describe('a run whose row is locked by somebody else', { timeout: 120_000 }, () 
   })
 
   it('lets a worker with one slot perform all the others', async () => {
-    const { url, schema } = await freshSchema()
+    const { url, schema } = await migratedSchema()
     const done: number[] = []
     const noted = workflow('noted', async (_, number: number) => void done.push(number))
     const holdfast = await holdfastAt({ store: `${url}?schema=${schema}`, workflows: [noted] })

@@ -6,7 +6,7 @@ import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { workflow, type Holdfast } from 'holdfast'
 import { until } from '../chaos/crew.ts'
-import { freshSchema } from '../support/postgres-shared.ts'
+import { migratedSchema } from '../support/postgres-shared.ts'
 import { holdfastAt } from './proxied.ts'
 
 async function connected(url: string): Promise<Client> {
@@ -39,7 +39,7 @@ describe('rows that strangers hold while their runs want to commit', { timeout: 
     { lease: '30s', rows: 2 },
     { lease: '5s', rows: 40 },
   ] as const)('keep no place of the usual flushes: lease $lease, $rows rows', async ({ lease, rows }) => {
-    const { url, schema } = await freshSchema()
+    const { url, schema } = await migratedSchema()
     const gates: (() => void)[] = []
     const gated = workflow('gated', (ctx, number: number) =>
       ctx.step('wait', () => new Promise<number>((resolve) => gates.push(() => resolve(number)))),
@@ -80,7 +80,7 @@ describe('an entry that takes the database longer than it may', { timeout: 120_0
   ] as const)(
     'holds its neighbours up for two storage timeouts at most: lease $lease, $count of them',
     async ({ lease, count, seconds }) => {
-      const { url, schema } = await freshSchema()
+      const { url, schema } = await migratedSchema()
       const { opened, open } = gate()
       let begun = 0
       const noted = workflow('noted', (ctx, name: string) =>

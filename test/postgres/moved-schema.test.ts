@@ -5,7 +5,7 @@ import { Client, escapeIdentifier } from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import { workflow } from 'holdfast'
 import { encryptingCodec } from 'holdfast/encryption'
-import { freshSchema } from '../support/postgres-shared.ts'
+import { migratedSchema } from '../support/postgres-shared.ts'
 import { holdfastAt, opened } from './proxied.ts'
 
 const echo = workflow('echo', async (_ctx, input: string) => input)
@@ -13,8 +13,8 @@ const echo = workflow('echo', async (_ctx, input: string) => input)
 async function copiedRun(namespace: string | undefined) {
   const keys = { k: randomBytes(32) }
   const codec = encryptingCodec({ keys, current: 'k', ...(namespace === undefined ? {} : { namespace }) })
-  const { url, schema: theirs } = await freshSchema()
-  const { schema: ours } = await freshSchema()
+  const { url, schema: theirs } = await migratedSchema()
+  const { schema: ours } = await migratedSchema()
   const [{ store: from }, { store: to }] = [await opened({ url, schema: theirs }), await opened({ url, schema: ours })]
   const there = await holdfastAt({ store: from, workflows: [echo], codec })
   const here = await holdfastAt({ store: to, workflows: [echo], codec })

@@ -4,11 +4,11 @@ import { describe, expect, it } from 'vitest'
 import { workflow, type Holdfast } from 'holdfast'
 import { systemClock } from '../../src/system.ts'
 import { until } from '../chaos/crew.ts'
-import { freshSchema } from '../support/postgres-shared.ts'
+import { migratedSchema } from '../support/postgres-shared.ts'
 import { holdfastAt } from './proxied.ts'
 
 async function address(): Promise<string> {
-  const { url, schema } = await freshSchema()
+  const { url, schema } = await migratedSchema()
   return `${url}?schema=${schema}`
 }
 

@@ -9,7 +9,7 @@ import { defaultPageLimits } from '../../src/core/model/chore.ts'
 import { createContractBench, type ContractBench, type Held } from '../../src/testing/contract/bench.ts'
 import { ending } from '../../src/testing/contract/drafts.ts'
 import { childProgram } from '../support/child-program.ts'
-import { freshSchema } from '../support/postgres-shared.ts'
+import { migratedSchema } from '../support/postgres-shared.ts'
 import { openExplainedStore, type Explained } from './explained-store.ts'
 import { crowd, deadLetters, fill, hoarder } from './hoarder.ts'
 import { holdfastAt, opened } from './proxied.ts'
@@ -24,7 +24,7 @@ interface Filled {
 
 /** A run with this many unread messages, or runs that wait for it, in tables without statistics. */
 async function filled(count: number, plans: 'auto' | 'generic', by: typeof fill = fill): Promise<Filled> {
-  const { url, schema } = await freshSchema()
+  const { url, schema } = await migratedSchema()
   await opened({ url, schema })
   const explained = await openExplainedStore({ url, schema, pool: 'own', plans, monotonic: () => 0 })
   const { store } = explained
@@ -100,7 +100,7 @@ describe('two runs that end with 60,000 unread messages each', () => {
   it(
     'hold up no other run of their process, and all of their messages are settled',
     async () => {
-      const { url, schema } = await freshSchema()
+      const { url, schema } = await migratedSchema()
       const { store } = await opened({ url, schema, listen: url, storageTimeout: '1 s' })
       const holdfast = await holdfastAt({ store, workflows: [hoarder, quick] })
       const runs = [await holdfast.start(hoarder), await holdfast.start(hoarder)]
@@ -122,7 +122,7 @@ describe('a process that is killed while it settles the messages of a run', () =
   it(
     'leaves a chore that another one goes on with, to the end',
     async () => {
-      const { url, schema } = await freshSchema()
+      const { url, schema } = await migratedSchema()
       const { store } = await opened({ url, schema, listen: url })
       const holdfast = await holdfastAt({ store, workflows: [hoarder] })
       const run = await holdfast.start(hoarder)

@@ -9,7 +9,7 @@ import type { Committed } from '../../src/store.ts'
 import type { PostgresStoreOptions } from '../../src/stores/postgres/index.ts'
 import { commitOne } from '../../src/testing/contract/bench.ts'
 import { childProgram } from '../support/child-program.ts'
-import { freshSchema } from '../support/postgres-shared.ts'
+import { migratedSchema } from '../support/postgres-shared.ts'
 import { opened } from './proxied.ts'
 
 export interface Tally {
@@ -30,7 +30,7 @@ export async function raceParkings(
   races: number,
   parking: (url: string) => Pick<PostgresStoreOptions, 'url' | 'pool'> = (url) => ({ url }),
 ): Promise<Tally> {
-  const { url, schema } = await freshSchema()
+  const { url, schema } = await migratedSchema()
   const { store, bench } = await opened({ url, schema })
   const { store: parker } = await opened({ ...parking(url), schema, connections: atOnce })
   const child = await startDeliverer(url, schema)

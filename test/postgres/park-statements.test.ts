@@ -9,7 +9,7 @@ const wait = { kind: 'waiting', name: 'w', meta: { conditions: [] }, data: null 
 const lateMs = 100
 
 const delivering = {
-  'its beginning': /^begin$/,
+  'its beginning': /^begin\b/,
   'its lock': /for no key update/,
   'its look': /as sent/,
   'its message': /insert into \S+messages/,
@@ -22,7 +22,7 @@ const parkings = {
   'under a lock': [
     'possible',
     {
-      'its beginning': /^begin$/,
+      'its beginning': /^begin\b/,
       'its lock': /for no key update/,
       'its look': /as place/,
       'its write': /update \S+runs as run set type = given\.type/,

@@ -5,6 +5,7 @@ export interface PlanNode {
   readonly 'Node Type': string
   readonly 'Relation Name'?: string
   readonly 'CTE Name'?: string
+  readonly 'Parent Relationship'?: string
   readonly 'Subplan Name'?: string
   readonly 'Actual Rows': number
   readonly 'Actual Loops': number
@@ -39,7 +40,7 @@ export function effortOf(root: PlanNode): Effort {
     buffers: [root, ...late].reduce((sum, node) => sum + buffersOf(node), 0),
     rows: most(nodes.map(rowsOf)),
     removed: most(nodes.map(removedBy)),
-    sorted: most(nodes.filter(isSort).map(({ Plans = [] }) => Plans.reduce((sum, node) => sum + rowsOf(node), 0))),
+    sorted: most(nodes.filter(isSort).map(sortedBy)),
     scanned: nodes.flatMap((node) => (node['Node Type'] === 'Seq Scan' ? [node['Relation Name'] ?? '?'] : [])),
   }
 }
@@ -61,6 +62,12 @@ function removedBy(node: PlanNode): number {
   const { 'Rows Removed by Filter': filtered = 0, 'Rows Removed by Join Filter': unjoined = 0 } = node
   const { 'Rows Removed by Index Recheck': rechecked = 0 } = node
   return (filtered + unjoined + rechecked) * node['Actual Loops']
+}
+
+/** Its other children are parts of the statement that stand above it, such as a CTE. */
+function sortedBy({ Plans = [] }: PlanNode): number {
+  const input = Plans.filter((node) => node['Parent Relationship'] === 'Outer')
+  return input.reduce((sum, node) => sum + rowsOf(node), 0)
 }
 
 function isSort(node: PlanNode): boolean {

@@ -96,7 +96,7 @@ describe('runs that a policy refuses to change and that an end concerns', { time
     expect(named.map(({ details }) => details['run'])).toEqual([refused])
   })
 
-  it('are told when they may be changed, once, and their children are cancelled then', async () => {
+  it('are notified when they may be changed, once, and their children are cancelled then', async () => {
     const bench = await rig()
     const parent = await bench.hold()
     const waiting = await waitFor(bench, await bench.refusable(), parent)
@@ -116,7 +116,7 @@ describe('runs that a policy refuses to change and that an end concerns', { time
     expect(await bench.store.doChores()).toEqual({ worked: false, nextInMs: null })
   })
 
-  it.each([1, 4])('keep nobody from being told who comes with them, or behind them: %i shards', async (shards) => {
+  it.each([1, 4])('keep no run from being notified that comes with them, or behind them: %i shards', async (shards) => {
     const bench = await rig(shards)
     const held = await bench.hold()
     const count = 260

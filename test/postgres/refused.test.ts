@@ -114,7 +114,7 @@ const errorsOf = ({ lines }: ReturnType<typeof keepLines>): readonly string[] =>
   lines.filter(({ level }) => level === 'error').map(({ message }) => message)
 
 describe('a right that is missing', { timeout: 60_000 }, () => {
-  it('is told at once, with the right and the table', async () => {
+  it('is reported at once, with the right and the table', async () => {
     const { holdfast, ask, role, schema } = await underRole(workflows)
     const waiting = await holdfast.start(patient)
     await ask(`revoke insert on ${schema}.runs, ${schema}.messages from ${role}`)
@@ -296,7 +296,7 @@ function isRefusal(error: unknown): boolean {
 }
 
 describe('a schema that is missing', { timeout: 60_000 }, () => {
-  it('is told at once, and a worker goes on when it was made', async () => {
+  it('is reported at once, and a worker goes on when it was made', async () => {
     const { url, schema } = await freshSchema()
     const logger = keepLines()
     const store = `${url}?schema=${schema}`

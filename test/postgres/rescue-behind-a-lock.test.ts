@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { ContractBench } from '../../src/testing/contract/bench.ts'
 import { outbound } from '../../src/testing/contract/exchanges.ts'
 import { until } from '../chaos/crew.ts'
-import { freshSchema } from '../support/postgres-shared.ts'
+import { migratedSchema } from '../support/postgres-shared.ts'
 import { opened } from './proxied.ts'
 
 interface Rig extends ContractBench {
@@ -16,7 +16,7 @@ interface Rig extends ContractBench {
 }
 
 async function rig(): Promise<Rig> {
-  const { url, schema } = await freshSchema()
+  const { url, schema } = await migratedSchema()
   const { bench } = await opened({ url, schema, storageTimeout: 3_000 })
   const client = new Client({ connectionString: url })
   await client.connect()
@@ -58,7 +58,7 @@ async function takenOver(bench: ContractBench, limit = 100): Promise<readonly st
   return all
 }
 
-describe('a rescue that comes to what somebody else has locked', { timeout: 60_000 }, () => {
+describe('a rescue that comes to what another transaction has locked', { timeout: 60_000 }, () => {
   it('a run whose parent is locked is ended at once, and so is an orphan of a dead worker taken', async () => {
     const bench = await rig()
     const { parent, child } = await lateChild(bench)

@@ -55,7 +55,7 @@ export function runHeldSnapshot(dead: number): void {
       expect(most(read)).toBeLessThan(few)
     })
 
-    it('a look for strays walks over all that the session ever held, and rests as long as that was dear', async () => {
+    it('a look for unknown leases walks over all that the session ever held, and rests as long as that was dear', async () => {
       const { beat, start, claim } = world
       const { id } = await start({ type: 'strange' })
       await claim({ session: churner, selectors: [{ type: 'strange', version: 1 }] })
@@ -176,7 +176,7 @@ export function runHeldSnapshot(dead: number): void {
         .toEqual(['pending', 'pending', 'failed', 'failed'])
     })
 
-    it('a rescue is told of a run whose time was over long before what it looks at', async () => {
+    it('a rescue learns of a run whose time was over long before what it looks at', async () => {
       const { store, start, rescue, run, unique } = world
       const { id } = await start({ timeoutMs: 600_000 })
       const pause = { kind: 'pause', reason: 'operator', note: null } as const

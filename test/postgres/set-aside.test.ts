@@ -8,7 +8,7 @@ import { endOf, outbound } from '../../src/testing/contract/exchanges.ts'
 import { cancelNow } from '../../src/testing/contract/requests.ts'
 import type { ContractBench, Held } from '../../src/testing/contract/bench.ts'
 import { until } from '../chaos/crew.ts'
-import { freshSchema } from '../support/postgres-shared.ts'
+import { migratedSchema } from '../support/postgres-shared.ts'
 import { opened } from './proxied.ts'
 
 const others = 9
@@ -27,7 +27,7 @@ interface Rig extends ContractBench {
 }
 
 async function rig(shards = 1): Promise<Rig> {
-  const { url, schema } = await freshSchema()
+  const { url, schema } = await migratedSchema(shards)
   // Whoever waits for a lock waits a fifteenth of this.
   const { store, bench } = await opened({ url, schema, shards, storageTimeout: 3_000 })
   const client = new Client({ connectionString: url })
@@ -61,7 +61,7 @@ async function expectAside<Item, Answer>(
   expect(await send([locked])).toMatchObject([done])
 }
 
-describe('what somebody else has locked', { timeout: 60_000 }, () => {
+describe('what another transaction has locked', { timeout: 60_000 }, () => {
   it('a run that begins to wait for a locked one waits later, and others begin to wait with its batch', async () => {
     const bench = await rig()
     const target = await bench.start()

@@ -3,71 +3,10 @@
 
 import { Pool } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { workflow, type Context, type HoldfastOptions } from 'holdfast'
-import { openPostgresStore } from '../../src/stores/postgres/index.ts'
+import { workflow } from 'holdfast'
 import { until } from '../chaos/crew.ts'
-import { connectedTo, place, type Place, type Tx } from './lent.ts'
+import { connectedTo, place, type Tx, once, perform } from './lent.ts'
 import { transactionOn } from './transaction-on.ts'
-
-const once = { retry: 'none' } as const
-
-/** Performs one transaction in a run, and gives back what came of it. */
-async function perform(
-  here: Place,
-  work: (tx: Tx, ctx: Context) => Promise<unknown>,
-  options: Partial<HoldfastOptions> = {},
-): Promise<{ readonly result: unknown; readonly kinds: readonly string[] }> {
-  const flow = workflow('flow', (ctx) => ctx.transaction('write', (tx: Tx) => work(tx, ctx), once))
-  const holdfast = await here.open({ workflows: [flow], ...options })
-  await holdfast.work()
-  const run = await holdfast.start(flow)
-  const result = await run.result().catch((error: unknown) => error)
-  expect((await holdfast.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
-  return { result, kinds: (await holdfast.journal(run)).map(({ kind }) => kind) }
-}
-
-describe('the settings of a transaction', { timeout: 60_000 }, () => {
-  it('are those of the server, the database and the user', async () => {
-    const { url } = await place()
-    const admin = await connectedTo(url)
-    const name = new URL(url).pathname.slice(1)
-    await admin.query(`alter database "${name}" set lock_timeout = '7s'; alter database "${name}" set jit = 'off'`)
-    const settings = `select name, setting from pg_settings where name in ('lock_timeout', 'statement_timeout', 'jit',
-      'idle_in_transaction_session_timeout', 'enable_seqscan', 'enable_sort', 'plan_cache_mode') order by name`
-
-    const store = await openPostgresStore({ url, connections: 2, storageTimeout: '2s', listen: false })
-    onTestFinished(() => store.close())
-    await store.migrate()
-    const expected = (await (await connectedTo(url)).query(settings)).rows
-    expect(expected).toContainEqual({ name: 'lock_timeout', setting: '7000' })
-    const ours = (handle: unknown): Promise<unknown> => (handle as Tx).query(settings).then(({ rows }) => rows)
-    expect(await store.transact(ours)).toEqual(expected)
-    // What they set for the whole connection does not become ours.
-    await store.transact((handle) => (handle as Tx).query("set statement_timeout = '1ms'; set search_path = nowhere"))
-    expect(await store.count({}, 1)).toBe(0)
-    expect(await store.transact(ours)).toEqual(expected)
-  })
-
-  it('let a statement wait for a lock, and a function do nothing, for longer than ours may', async () => {
-    const here = await place({ storageTimeout: '300ms' })
-    await here.client.query("begin; update accounts set balance = 5 where id = 'a'")
-    const done = perform(here, async (tx) => {
-      await tx.query("update accounts set balance = balance + 1 where id = 'a'")
-      await new Promise((resolve) => setTimeout(resolve, 600))
-      return tx.query('select 1').then(() => 'done')
-    })
-    const watcher = await connectedTo(here.url)
-    await until('it waits for the lock', async () => {
-      const { rows } = await watcher.query(
-        `select 1 from pg_stat_activity where wait_event_type = 'Lock' and clock_timestamp() - query_start > '1 s'`,
-      )
-      return rows.length > 0
-    })
-    await here.client.query('commit')
-    expect(await done).toMatchObject({ result: 'done' })
-    expect(await here.balances()).toEqual({ a: 6, b: 0 })
-  })
-})
 
 /** Ways in which a function may end its transaction. */
 const ends = [
@@ -342,5 +281,45 @@ describe('a serializable transaction', { timeout: 60_000 }, () => {
     const holdfast = await here.open({ workflows: [flow] })
     await holdfast.work()
     expect(await (await holdfast.start(flow)).result()).toEqual(['INVALID_OPTION', 'INVALID_OPTION'])
+  })
+})
+
+describe('a function that spoils its transaction', { timeout: 60_000 }, () => {
+  it.each<readonly [string, (tx: Tx) => Promise<unknown>, RegExp]>([
+    [
+      'and catches the error of a statement',
+      (tx) => tx.query('select nonsense').catch(() => 1),
+      /A statement in the transaction failed.*column "nonsense" does not exist.*SAVEPOINT/,
+    ],
+    [
+      'by making it read-only',
+      (tx) => tx.query('set transaction read only').then(() => 1),
+      /made read-only.*READ ONLY/,
+    ],
+  ])('%s is told so, and not tried again', async (_how, work, said) => {
+    for (const own of [false, true]) {
+      const here = await place({ listen: false })
+      let attempts = 0
+      const flow = workflow('flow', { retry: 'none' }, (ctx) =>
+        ctx.transaction(
+          'write',
+          (tx: Tx) => {
+            attempts += 1
+            return work(tx)
+          },
+          { retry: { maxAttempts: 3, initial: 1 } },
+        ),
+      )
+      const pool = new Pool({ connectionString: here.url })
+      onTestFinished(() => pool.end())
+      const holdfast = await here.open({ workflows: [flow], ...(own ? { transaction: transactionOn(pool) } : {}) })
+      await holdfast.work()
+      const result = await (await holdfast.start(flow)).result().catch((error: unknown) => error)
+      const expected = own ? new RegExp(said.source.replace(/\.\*column.*exist/, '')) : said
+      expect(result).toMatchObject({
+        cause: { code: 'INVALID_OPTION', message: expect.stringMatching(expected) as string },
+      })
+      expect(attempts).toBe(1)
+    }
   })
 })

@@ -1,6 +1,6 @@
 import { fc } from '../support/properties.ts'
 import { describe, expect, it } from 'vitest'
-import { fromBase64, toBase64, utf8Length } from '../../src/core/payload/bytes.ts'
+import { fromBase64, toBase64, utf8Length } from '../../src/core/text/bytes.ts'
 import { jsonCodec, type Place } from '../../src/core/payload/codec.ts'
 import { isHoldfastError } from '../../src/core/errors/error.ts'
 import { Payloads } from '../../src/core/payload/payload.ts'

@@ -3,7 +3,7 @@
 // topics. The same seed draws the same operations.
 
 import type { Draft } from '../../src/core/model/entry.ts'
-import type { MessageDraft } from '../../src/core/rules/messages/unit-of-work.ts'
+import type { MessageDraft } from '../../src/core/model/message.ts'
 import type { WaitTarget } from '../../src/core/model/wait-target.ts'
 import { keyScopes } from '../../src/core/model/key.ts'
 import type { MessagePolicy } from '../../src/core/model/topic.ts'

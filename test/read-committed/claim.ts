@@ -9,9 +9,8 @@ import { hasEnded } from './sessions.ts'
 import { byId, queueText, runOf, type RunRow } from './database/tables.ts'
 import type { Query } from './database/transaction.ts'
 
-/** How many times as many as are allowed are picked, and how many at least: as the Postgres store does. */
-const windowFactor = 4
-const leastWindow = 32
+/** How many more than are allowed are picked: no more than the Postgres store picks once nothing had to be skipped. */
+const spare = 31
 
 export async function claimRuns(x: Execution, request: ClaimRequest): Promise<Claimed> {
   const { session, selectors, limit, isolated = false } = request
@@ -58,12 +57,11 @@ async function claimIsolated(x: Execution, request: ClaimRequest, allowed: numbe
 }
 
 /**
- * Several times as many as are allowed: of those, some may be locked by strangers, or by others who claim. No claim is
+ * More than are allowed: of those, some may be locked by strangers, or by others who claim. No claim is
  * kept from the next run by a run that others have.
  */
 function pick(x: Execution, query: Query<RunRow>, request: ClaimRequest, allowed: number): Promise<readonly RunRow[]> {
-  const window = Math.max(windowFactor * allowed, leastWindow)
-  const limit = allowed === 0 ? 1 : x.is('limit-before-lock') ? allowed : window
+  const limit = allowed === 0 ? 1 : x.is('limit-before-lock') ? allowed : allowed + spare
   return x.run('claim.pick', (tx) => inClaimOrder(tx.select(x.tables.runs, query), request).slice(0, limit))
 }
 

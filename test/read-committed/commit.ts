@@ -22,9 +22,9 @@ import { Appends } from './exchange/append.ts'
 import { LockedUnitOfWork } from './exchange/unit-of-work.ts'
 import { batch, type Execution, type Parts } from './database/call.ts'
 import { exchange, take } from './exchange/exchange.ts'
-import { hint } from './rewrite.ts'
+import { followKeys, hint } from './rewrite.ts'
 import { startChild } from './start.ts'
-import { byId, placeText, waitText, type RunRow } from './database/tables.ts'
+import { byId, keyText, placeText, waitText, type RunRow } from './database/tables.ts'
 import type { Snapshot } from './database/transaction.ts'
 
 /** The usual ones in one transaction; then those that did not fit, in another: so no run is locked out of order. */
@@ -56,6 +56,7 @@ async function commitPlain(x: Execution, transitions: readonly Transition[]): Pr
   const byRun = new Map(transitions.map((one) => [one.runId, one]))
   const of = (row: RunRow): Transition => byRun.get(row.id) as Transition
   const tells = transitions.some(({ feed = false }) => feed)
+  const before = new Map<string, RunRow>()
   const written = await x.run('commit.update', (tx) =>
     tx.update(
       x.tables.runs,
@@ -67,6 +68,7 @@ async function commitPlain(x: Execution, transitions: readonly Transition[]): Pr
       },
       (row) => {
         const now = x.now()
+        before.set(row.id, row)
         const kept = advanced(row, of(row), now)
         return of(row).status === null ? kept : { ...left(kept, of(row), now), startedAs: row.startedAs }
       },
@@ -92,6 +94,7 @@ async function commitPlain(x: Execution, transitions: readonly Transition[]): Pr
   await take(x, taken)
   if (closed.length > 0) await x.run('commit.waits', (tx) => tx.delete(x.tables.waits, { at: ['whole', closed] }))
   await appends.feed(x, 'commit.feed')
+  await followKeys(x, 'commit.keys', before, written)
   return transitions.map(({ id }) => answers.get(id) ?? null)
 }
 
@@ -163,7 +166,8 @@ class LockedCommitWork extends LockedUnitOfWork implements CommitWork {
   keyHolder(run: Keyed): string | null {
     const key = uniqueText(run)
     if (key === null) return null
-    return this.view.select(this.x.tables.runs, { at: ['key', [key]] }).find(({ id }) => id !== run.id)?.id ?? null
+    const held = this.view.select(this.x.tables.keys, { at: ['key', [keyText({ type: '', key })]] })
+    return held.find(({ runId }) => runId !== run.id)?.runId ?? null
   }
 
   advance(run: Run, transition: Transition): Run {

@@ -11,7 +11,7 @@ import type { ReleasedLease } from '../../src/store.ts'
 import { lendUnitOfWork, LockedUnitOfWork } from './exchange/unit-of-work.ts'
 import type { Execution } from './database/call.ts'
 import { exchange } from './exchange/exchange.ts'
-import { runOf, type RunRow } from './database/tables.ts'
+import { keyText, runOf, type RunRow } from './database/tables.ts'
 
 export function controlRuns(x: Execution, requests: readonly ControlCommand[]): Promise<readonly ControlResult[]> {
   const ids = requests.map(({ runId }) => runId)
@@ -44,7 +44,8 @@ class LockedControlWork extends LockedUnitOfWork implements ControlWork {
       where: ({ runId, entry }) => asked.has(`${runId} ${entry.transition}`),
     })
     this.applied = new Set(entries.map(({ runId, entry }) => `${runId} ${entry.transition}`))
-    this.holders = this.view.select(runs, { at: ['key', keys] })
+    const held = this.view.select(this.x.tables.keys, { at: ['key', keys.map((key) => keyText({ type: '', key }))] })
+    this.holders = this.view.select(runs, { at: ['id', held.map(({ runId }) => runId)] })
   }
 
   hasTransition(runId: string, id: string): boolean {

@@ -8,7 +8,8 @@ import { fedCount } from '../../src/core/rules/feed-entries.ts'
 import type { StatementName } from './statement-plan.ts'
 import type { Appends } from './exchange/append.ts'
 import type { Execution } from './database/call.ts'
-import { byId, type RunRow } from './database/tables.ts'
+import { byId, keysOf, keyText, type KeyRow, type RunRow } from './database/tables.ts'
+import type { Transaction } from './database/transaction.ts'
 
 export class Rewrites {
   readonly now: number
@@ -16,6 +17,7 @@ export class Rewrites {
   private readonly before = new Map<string, RunRow>()
   private readonly rows = new Map<string, RunRow>()
   private readonly decided = new Set<string>()
+  private written: readonly RunRow[] = []
   private readonly patches = new Map<string, Partial<RunRow>>()
 
   /** `locked` are the rows as they are now. */
@@ -66,6 +68,12 @@ export class Rewrites {
       ),
     )
     for (const row of written) if (this.decided.has(row.id)) hint(x, this.before.get(row.id)?.status, row)
+    this.written = written
+  }
+
+  /** The statements that free and take the keys of what was written. */
+  async follow(x: Execution, name: StatementName): Promise<void> {
+    await followKeys(x, name, this.before, this.written)
   }
 
   private known(runId: string): RunRow {
@@ -73,6 +81,34 @@ export class Rewrites {
     if (row === undefined) throw new TypeError('Only a row that is locked is written')
     return row
   }
+}
+
+/** Frees the keys that rows have no more, and takes those that they have from here on: one that is taken is an error. */
+export async function followKeys(
+  x: Execution,
+  name: StatementName,
+  before: ReadonlyMap<string, RunRow>,
+  written: readonly RunRow[],
+): Promise<void> {
+  const had = written.flatMap((row) => keysOf(before.get(row.id) as RunRow))
+  const has = written.flatMap(keysOf)
+  const freed = without(had, has)
+  const taken = without(has, had)
+  if (freed.length > 0 && !x.is('keys-left-behind')) await x.run(name, (tx) => freeKeys(x, tx, freed))
+  if (taken.length > 0) await x.run(name, (tx) => tx.insert(x.tables.keys, taken))
+}
+
+export function freeKeys({ tables }: Execution, tx: Transaction, keys: readonly KeyRow[]): Promise<void> {
+  const holders = new Map(keys.map((one) => [keyText(one), one.runId]))
+  return tx.delete(tables.keys, {
+    at: ['key', [...holders.keys()]],
+    where: (row) => holders.get(keyText(row)) === row.runId,
+  })
+}
+
+function without(some: readonly KeyRow[], others: readonly KeyRow[]): readonly KeyRow[] {
+  const known = new Set(others.map((one) => `${one.runId} ${keyText(one)}`))
+  return some.filter((one) => !known.has(`${one.runId} ${keyText(one)}`))
 }
 
 /** Tells those who listen what a row has become. */

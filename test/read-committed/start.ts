@@ -1,18 +1,27 @@
-// Inserting runs. The unique indexes decide who is first; who was not is looked up in the next statement, because the insert
-// may have been kept from inserting by a row that its own snapshot does not show.
+// Inserting runs. Who has all of its keys is inserted; who has not, or has a twin, is looked up in the next statement, because an
+// insert may have been kept from inserting by a row that its own snapshot does not show.
 
-import { uniqueText } from '../../src/core/model/key.ts'
-import type { Run } from '../../src/core/model/run.ts'
 import type { NewRun, Started } from '../../src/store.ts'
 import { Appends, type Appended } from './exchange/append.ts'
+import { uniqueText } from '../../src/core/model/key.ts'
 import { foremost } from '../../src/core/rules/insert-order.ts'
 import { newRow } from '../../src/core/rules/new-row.ts'
 import { obstacleTo, startInRounds, type ObstacleWork } from '../../src/core/rules/start.ts'
 import type { LockedUnitOfWork } from './exchange/unit-of-work.ts'
 import type { Execution } from './database/call.ts'
-import { hint } from './rewrite.ts'
+import { freeKeys, hint } from './rewrite.ts'
 import { hasEnded } from './sessions.ts'
-import { idempotencyText, newMessage, placeText, runOf, type MessageRow, type RunRow } from './database/tables.ts'
+import {
+  keysOf,
+  keyText,
+  newMessage,
+  placeText,
+  runOf,
+  type KeyRow,
+  type MessageRow,
+  type RunRow,
+} from './database/tables.ts'
+import type { StatementName } from './statement-plan.ts'
 import type { Transaction } from './database/transaction.ts'
 
 export async function startRuns(x: Execution, runs: readonly NewRun[]): Promise<readonly Started[]> {
@@ -27,16 +36,69 @@ export async function startChild(x: Execution, unitOfWork: LockedUnitOfWork, giv
     return { created: true, taken: null, run: runOf(row) }
   }
   const [started] = await startAll(x, [given], new Set(), async (runs, rows) => {
-    const inserted = new Set(await x.run('commit.start', (tx) => tx.insertNew(x.tables.runs, rows)))
+    const taken = await takeKeys(x, rows, ['commit.start', 'commit.start'])
+    const own = rows.filter((row) => taken.isWhole(row))
+    const inserted = new Set(
+      own.length === 0 ? [] : await x.run('commit.start', (tx) => tx.insertNew(x.tables.runs, own)),
+    )
+    await freeInVain(x, 'commit.start', taken, inserted)
     for (const row of inserted) {
       unitOfWork.rewrites.add(row)
       unitOfWork.rewrites.appends.add(firstOf(given, row))
       unitOfWork.putFirst(row.id, given.messages ?? [])
     }
     if (inserted.size > 0) return { inserted, obstacles: new Map() }
-    return { inserted, obstacles: await x.run('commit.start', (tx) => look(x, tx, runs)) }
+    return { inserted, obstacles: await x.run('commit.start', (tx) => look(x, tx, runs, taken)) }
   })
   return started as Started
+}
+
+/** What came of taking keys. */
+interface Taken {
+  isWhole(row: RunRow): boolean
+  readonly fresh: readonly KeyRow[]
+  /** The run that has a key, by its text. */
+  readonly holders: ReadonlyMap<string, string>
+}
+
+/** Takes the keys of rows of which no two want the same, as far as they are free. */
+async function takeKeys(
+  x: Execution,
+  rows: readonly RunRow[],
+  [taking, looking]: readonly [StatementName, StatementName],
+): Promise<Taken> {
+  const { keys } = x.tables
+  const wanted = rows.flatMap(keysOf).toSorted((a, b) => (keyText(a) < keyText(b) ? -1 : 1))
+  if (wanted.length === 0) return { fresh: [], holders: new Map(), isWhole: () => true }
+  if (x.is('insert-and-look-in-one')) return x.run(taking, (tx) => takeAndLook(x, tx, wanted))
+  const fresh = await x.run(taking, (tx) => tx.insertNew(keys, wanted))
+  const isFresh = new Set(fresh.map(keyText))
+  const rest = wanted.map(keyText).filter((text) => !isFresh.has(text))
+  const held = rest.length === 0 ? [] : await x.run(looking, (tx) => tx.select(keys, { at: ['key', rest] }))
+  return takenOf(fresh, held)
+}
+
+/** The clever statement: who has a key is looked up as of before the insert waited for it. */
+async function takeAndLook({ tables }: Execution, tx: Transaction, wanted: readonly KeyRow[]): Promise<Taken> {
+  const held = tx.select(tables.keys, { at: ['key', wanted.map(keyText)] })
+  return takenOf(await tx.insertNew(tables.keys, wanted), held)
+}
+
+function takenOf(fresh: readonly KeyRow[], held: readonly KeyRow[]): Taken {
+  const holders = new Map([...held, ...fresh].map((one) => [keyText(one), one.runId]))
+  return { fresh, holders, isWhole: (row) => keysOf(row).every((one) => holders.get(keyText(one)) === row.id) }
+}
+
+/** Keys that were taken for runs that were not inserted. */
+async function freeInVain(
+  x: Execution,
+  name: StatementName,
+  { fresh }: Taken,
+  inserted: ReadonlySet<RunRow>,
+): Promise<void> {
+  const made = new Set(Array.from(inserted, ({ id }) => id))
+  const inVain = fresh.filter(({ runId }) => !made.has(runId))
+  if (inVain.length > 0) await x.run(name, (tx) => freeKeys(x, tx, inVain))
 }
 
 async function startAll(
@@ -72,25 +134,39 @@ interface Inserted {
 async function insertRows(x: Execution, runs: readonly NewRun[], rows: readonly RunRow[]): Promise<Inserted> {
   const { tables } = x
   if (x.is('look-then-insert')) {
-    const obstacles = await x.run('start.look', (tx) => look(x, tx, runs))
-    const free = rows.filter((_, index) => !obstacles.has(runs[index] as NewRun))
+    const wanted = rows.flatMap(keysOf)
+    const held = await x.run('start.holders', (tx) => tx.select(tables.keys, { at: ['key', wanted.map(keyText)] }))
+    const holders = new Map(held.map((one) => [keyText(one), one.runId]))
+    const taken: Taken = { fresh: [], holders, isWhole: (row) => !keysOf(row).some((one) => holders.has(keyText(one))) }
+    const free = rows.filter((row) => taken.isWhole(row))
+    await x.run('start.keys', (tx) => tx.insertNew(tables.keys, free.flatMap(keysOf)))
     const inserted = new Set(await x.run('start.insert', (tx) => tx.insertNew(tables.runs, free)))
     await append(x, runs, rows, inserted)
-    return { obstacles, inserted }
-  }
-  if (x.is('insert-and-look-in-one')) {
-    const both = await x.run('start.insert', (tx) => insertAndLook(x, tx, runs, rows))
-    await append(x, runs, rows, both.inserted)
-    return both
+    return lookForRest(x, runs, rows, { inserted, taken })
   }
   // In the one order in which everybody inserts; of two rivals the second is looked at when the first is done.
   const rowOfRun = new Map(runs.map((run, index) => [run, rows[index] as RunRow]))
   const chosen = foremost(runs).map((run) => rowOfRun.get(run) as RunRow)
-  const inserted = new Set(await x.run('start.insert', (tx) => tx.insertNew(tables.runs, chosen)))
+  const taken = await takeKeys(x, chosen, ['start.keys', 'start.holders'])
+  const whole = chosen.filter((row) => taken.isWhole(row))
+  const inserted = new Set(
+    whole.length === 0 ? [] : await x.run('start.insert', (tx) => tx.insertNew(tables.runs, whole)),
+  )
   await append(x, runs, rows, inserted)
+  await freeInVain(x, 'start.free', taken, inserted)
+  const known = foremost(runs)
+  return lookForRest(x, known, chosen, { inserted, taken })
+}
+
+async function lookForRest(
+  x: Execution,
+  runs: readonly NewRun[],
+  rows: readonly RunRow[],
+  { inserted, taken }: { readonly inserted: ReadonlySet<RunRow>; readonly taken: Taken },
+): Promise<Inserted> {
   const left = runs.filter((_, index) => !inserted.has(rows[index] as RunRow))
   if (left.length === 0) return { inserted, obstacles: new Map() }
-  return { inserted, obstacles: await x.run('start.look', (tx) => look(x, tx, left)) }
+  return { inserted, obstacles: await x.run('start.look', (tx) => look(x, tx, left, taken)) }
 }
 
 /** The first entry of a run. */
@@ -122,53 +198,38 @@ async function append(
 
 /** What is in the way of each, in the order in which that is told. */
 function look(
-  { tables }: Execution,
+  x: Execution,
   tx: Pick<Transaction, 'select'>,
   runs: readonly NewRun[],
+  { holders }: Taken,
 ): ReadonlyMap<NewRun, Started> {
+  const { tables } = x
   const ids = tx.select(tables.runs, { at: ['id', runs.map(({ id }) => id)] })
   const firsts = tx.select(tables.journal, { at: ['place', runs.map(({ id }) => placeText(id, 1))] })
-  const same = tx.select(tables.runs, { at: ['idempotency', texts(runs, idempotencyOf)] })
-  const holders = tx.select(tables.runs, { at: ['key', texts(runs, uniqueText)] })
-  const seen = (row: RunRow | undefined): Run | undefined => (row === undefined ? undefined : runOf(row))
+  const rivals = tx.select(tables.runs, { at: ['id', [...holders.values()]] })
+  const holderOf = (type: string, key: string): RunRow | undefined => {
+    const holder = holders.get(keyText({ type, key }))
+    return rivals.find(({ id }) => id === holder)
+  }
   const work: ObstacleWork = {
     twin: ({ id }) => {
-      const run = seen(ids.find((row) => row.id === id))
-      return run && { run, transition: firsts.find(({ runId }) => runId === id)?.entry.transition }
+      const row = ids.find((one) => one.id === id)
+      return row && { run: runOf(row), transition: firsts.find(({ runId }) => runId === id)?.entry.transition }
     },
-    sameStart: (given) => seen(same.find((row) => idempotencyRowText(row) === idempotencyOf(given))),
-    keyRival: (given) => seen(holders.find((row) => uniqueText(row) === uniqueText(given))),
+    sameStart: ({ type, idempotencyKey }) => {
+      const row = holderOf(type, idempotencyKey ?? '')
+      return row && runOf(row)
+    },
+    keyRival: (given) => {
+      const row = holderOf('', uniqueText(given) ?? '')
+      return row?.endedAt === null ? runOf(row) : undefined
+    },
   }
-  const found = runs.map((run) => [run, obstacleTo(work, run)] as const)
+  // Whoever was first must be somebody, or the clever statement would be tried again.
+  const unseen = (given: NewRun): Started | null =>
+    x.is('insert-and-look-in-one') ? { created: false, taken: 'key', run: runOf(rowOf(given, x.now(), false)) } : null
+  const found = runs.map((run) => [run, obstacleTo(work, run) ?? unseen(run)] as const)
   return new Map(found.flatMap(([run, obstacle]) => (obstacle === null ? [] : [[run, obstacle]])))
-}
-
-/** The clever statement: what was in the way is looked up as of before the insert waited for it. */
-async function insertAndLook(
-  x: Execution,
-  tx: Transaction,
-  runs: readonly NewRun[],
-  rows: readonly RunRow[],
-): Promise<Inserted> {
-  const obstacles = new Map(look(x, tx, runs))
-  const inserted = new Set(await tx.insertNew(x.tables.runs, rows))
-  for (const [index, run] of runs.entries()) {
-    const row = rows[index] as RunRow
-    if (!inserted.has(row) && !obstacles.has(run)) obstacles.set(run, { created: false, taken: 'key', run: runOf(row) })
-  }
-  return { inserted, obstacles }
-}
-
-function texts(runs: readonly NewRun[], text: (run: NewRun) => string | null): readonly string[] {
-  return runs.map(text).filter((one) => one !== null)
-}
-
-function idempotencyOf({ type, idempotencyKey }: NewRun): string | null {
-  return idempotencyKey === null ? null : idempotencyText(type, idempotencyKey)
-}
-
-function idempotencyRowText({ startedAs, idempotencyKey }: RunRow): string {
-  return idempotencyText(startedAs, idempotencyKey ?? '')
 }
 
 async function deadSessions(x: Execution, runs: readonly NewRun[]): Promise<ReadonlySet<string>> {

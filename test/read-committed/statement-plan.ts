@@ -33,6 +33,7 @@ const fedEntries = 'something is appended to a run that the feed tells of'
 const topics = 'a topic is among those who may be reached'
 const mayConclude = 'a run may end that is watched, or has messages'
 const toOthers = 'a message is put into a mailbox by a rule'
+const keysMove = 'a run with a key ends, goes on after its end, or goes on as another'
 const giveUps = 'a run ends with messages that it has not read'
 const newWaits = 'a wait begins, or is over'
 const toTopics = 'something is sent to a topic, or taken from it'
@@ -47,19 +48,30 @@ export const statementPlan = {
   close: [],
 
   start: [
+    // In the order of the keys, and before any row. The primary key decides who is first.
+    { name: 'start.keys', kind: 'write', when: 'a run has keys' },
+    // Apart from the insert, which may have waited for a row that its own snapshot need not show.
+    { name: 'start.holders', kind: 'look', when: 'a key is taken' },
     // Not locked: a run that is leased to a session which ends at the same time is found by a later rescue.
     { name: 'start.session', kind: 'look', when: 'a run is to be leased at once' },
-    // In the order of the batch, because the first of two that share a key is the one. The unique indexes decide.
-    { name: 'start.insert', kind: 'write', when: null },
+    // Those that have all of their keys.
+    { name: 'start.insert', kind: 'write', when: 'a run has all of its keys' },
     // Only for what was inserted. With the feed it may be one statement with the insert: neither of them looks.
     { name: 'start.append', kind: 'write', when: 'something was inserted' },
     // The counters of the mailboxes are inserted with the rows.
     { name: 'start.messages', kind: 'write', when: 'something was inserted that has messages from the beginning' },
-    // With several shards, runs whose keys lie in another one come one after the other.
+    // With keys and several shards, one shard comes after the other.
     { name: 'start.feed', kind: 'write', when: 'a run was inserted that the feed tells of', backTo: ['start.session'] },
+    // In the same transaction: nobody sees a key that was taken in vain.
+    { name: 'start.free', kind: 'write', when: 'a run that took a key was not inserted' },
     // Apart from the insert, which was kept from inserting by rows that its own snapshot need not show. Whoever was in the
-    // way may have ended since and be gone from the index: then the insert is tried again.
-    { name: 'start.look', kind: 'look', when: 'something was not inserted', backTo: ['start.insert'] },
+    // way may have ended since, and its keys are free again: then they are taken in another round.
+    {
+      name: 'start.look',
+      kind: 'look',
+      when: 'something was not inserted',
+      backTo: ['start.keys', 'start.session', 'start.insert', 'start.free', 'start.look'],
+    },
     // Where each round is one statement, it is a transaction by itself as well: every run of it is started or not.
     { name: 'start.commit', kind: 'end', when: null },
   ],
@@ -94,9 +106,8 @@ export const statementPlan = {
     { name: 'commit.lock-topics', kind: 'lock', when: topics },
     // Apart from the locks: whether the journal knows the transition, whether somebody has the key, who waits, and for what.
     { name: 'commit.look', kind: 'look', when: 'a transition did not fit', backTo: ['commit.candidates'] },
-    // Before the rows are written: the unique indexes decide whether a child is started, and its parent is told.
+    // Before the rows are written: the keys decide whether a child is started, and its parent is told.
     { name: 'commit.start', kind: 'write', when: 'a child is to be started' },
-    // A key that is taken between the look and this is 23505: the unique index decides, the look only tells by whom.
     { name: 'commit.write', kind: 'write', when: 'one of those may write all the same' },
     // Entries, takes, the feed and waits that are given up may be one statement with the update.
     { name: 'commit.append', kind: 'write', when: newEntries },
@@ -108,6 +119,9 @@ export const statementPlan = {
     { name: 'commit.chores', kind: 'write', when: leftToDo },
     // Its number is drawn when the runs are locked, so that no run runs backwards in the feed.
     { name: 'commit.feed', kind: 'write', when: fedEntries },
+    // What is free is freed before anything is taken. A key that was taken between the look and this is 23505: the primary key
+    // decides, the look only tells by whom.
+    { name: 'commit.keys', kind: 'write', when: keysMove, backTo: ['commit.keys'] },
     // Those that did not fit may have a transaction of their own: then nobody is locked out of order.
     { name: 'commit.commit', kind: 'end', when: null, backTo: ['commit.candidates', 'commit.lock'] },
   ],
@@ -145,6 +159,7 @@ export const statementPlan = {
     { name: 'control.broadcasts', kind: 'write', when: toTopics },
     { name: 'control.chores', kind: 'write', when: leftToDo },
     { name: 'control.feed', kind: 'write', when: fedEntries },
+    { name: 'control.keys', kind: 'write', when: keysMove, backTo: ['control.keys'] },
     { name: 'control.commit', kind: 'end', when: null },
   ],
 
@@ -183,6 +198,7 @@ export const statementPlan = {
     { name: 'rescue.broadcasts', kind: 'write', when: toTopics },
     { name: 'rescue.chores', kind: 'write', when: leftToDo },
     { name: 'rescue.feed', kind: 'write', when: fedEntries },
+    { name: 'rescue.keys', kind: 'write', when: keysMove },
     // Each transaction takes what it can: another one follows for what is left of what was picked, and as long as some of that
     // could not be had.
     { name: 'rescue.commit', kind: 'end', when: 'something was picked', backTo: ['rescue.pick', 'rescue.lock'] },
@@ -203,6 +219,7 @@ export const statementPlan = {
     { name: 'release.broadcasts', kind: 'write', when: toTopics },
     { name: 'release.chores', kind: 'write', when: leftToDo },
     { name: 'release.feed', kind: 'write', when: fedEntries },
+    { name: 'release.keys', kind: 'write', when: keysMove },
     { name: 'release.commit', kind: 'end', when: null },
   ],
 
@@ -242,8 +259,9 @@ export const statementPlan = {
     { name: 'changes.entries', kind: 'look', when: 'something was read' },
   ],
 
-  find: [{ name: 'find.read', kind: 'look', when: null }],
-  count: [{ name: 'count.read', kind: 'look', when: null }],
+  // How much there is of a type, or which run has an idempotency key, is looked at first.
+  find: [{ name: 'find.read', kind: 'look', when: null, backTo: ['find.read'] }],
+  count: [{ name: 'count.read', kind: 'look', when: null, backTo: ['count.read'] }],
 
   deadLetters: [{ name: 'dead.read', kind: 'look', when: null }],
 

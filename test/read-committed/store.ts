@@ -22,7 +22,7 @@ import { rescue } from './rescue.ts'
 import { beat } from './sessions.ts'
 import { startRuns } from './start.ts'
 import { releaseRuns, controlRuns } from './control.ts'
-import { createTables } from './database/tables.ts'
+import { createTables, type FeedRow } from './database/tables.ts'
 
 export interface ReadCommittedStoreOptions {
   readonly clock: Pick<Clock, 'now'>
@@ -30,6 +30,8 @@ export interface ReadCommittedStoreOptions {
   readonly schedule: (statement: StatementName) => Promise<void>
   /** Planted errors, by name: see `mutations`. For tests that must find them. */
   readonly mutations?: ReadonlySet<string>
+  /** The feed is spread over two machines, which make a commit visible one after the other. @default false */
+  readonly isSpread?: boolean
   /** How much one transaction may write for others. @default `usualPages` */
   readonly pages?: PageLimits
 }
@@ -42,8 +44,8 @@ export interface ReadCommittedStore extends Store, StoreAdmin {
 }
 
 export function createReadCommittedStore(options: ReadCommittedStoreOptions): ReadCommittedStore {
-  const { clock, schedule, mutations = new Set(), pages } = options
-  const db = new Database()
+  const { clock, schedule, mutations = new Set(), isSpread = false, pages } = options
+  const db = isSpread ? new Database(machineOf) : new Database()
   const hints = new Hints()
   const tables = createTables(!mutations.has('look-then-insert'))
   const parts: Parts = { db, tables, clock, schedule, mutations, hints, ...(pages && { pages }) }
@@ -99,6 +101,15 @@ export function createReadCommittedStore(options: ReadCommittedStoreOptions): Re
     waits: () => db.waits(),
     insides: { db, tables },
   }
+}
+
+/**
+ * Rows of the feed are on one of two machines, and the entries that they tell of are visible before them. The sequencer is on
+ * every machine: none lets go of it before the last one does.
+ */
+function machineOf(table: string, row: unknown): number {
+  if (table === 'feed') return 1 + ((row as FeedRow).number % 2)
+  return table === 'sequencer' ? 3 : 0
 }
 
 async function none(): Promise<readonly never[]> {

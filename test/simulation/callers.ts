@@ -1,14 +1,22 @@
 // What a checker must know of a call or a store besides its answers.
 
 import type { Chore } from '../../src/core/model/chore.ts'
-import type { Lease } from '../../src/core/model/run.ts'
+import { holds, type Lease, type Run } from '../../src/core/model/run.ts'
 import type { Transition } from '../../src/core/model/transition.ts'
 import type { BeatRequest, ClaimRequest, NewRun, Store } from '../../src/store.ts'
 import type { ReadCommittedStore } from '../read-committed/store.ts'
 import type { Cause } from '../../src/testing/invariants/index.ts'
 
-/** Who called for a run, as far as the request tells. */
-export function callerOf(method: keyof Store, request: unknown, runId: string): Pick<Cause, 'session' | 'token'> {
+/**
+ * Who called for a run, as far as the request tells. A request to release may hold several leases of one run: one that is sent again
+ * and the one that its session got since.
+ */
+export function callerOf(
+  method: keyof Store,
+  request: unknown,
+  runId: string,
+  before: Run | undefined,
+): Pick<Cause, 'session' | 'token'> {
   const nobody = { session: null }
   switch (method) {
     case 'claim':
@@ -19,7 +27,11 @@ export function callerOf(method: keyof Store, request: unknown, runId: string): 
     case 'commit':
       return (request as readonly Transition[]).find((one) => one.runId === runId)?.guard.lease ?? nobody
     case 'release':
-      return (request as readonly (Lease & { runId: string })[]).find((one) => one.runId === runId) ?? nobody
+      return (
+        (request as readonly (Lease & { runId: string })[]).find(
+          (one) => one.runId === runId && before !== undefined && holds(before, one),
+        ) ?? nobody
+      )
     default:
       return nobody
   }

@@ -344,15 +344,21 @@ export const canaries: readonly Canary[] = [
   },
   {
     name: 'look-then-insert',
-    told: 'keys are looked up before the insert, and no index stands behind it',
+    told: 'keys are looked up before they are taken, and no primary key stands behind it',
     budget: 400,
     mutation: { plan: 'look-then-insert' },
   },
   {
     name: 'insert-and-look-in-one',
-    told: 'who is in the way of a start is looked up in the statement that inserts',
+    told: 'who has a key is looked up in the statement that takes it',
     budget: 200,
     mutation: { plan: 'insert-and-look-in-one' },
+  },
+  {
+    name: 'keys-left-behind',
+    told: 'a run that ends or is removed keeps its keys',
+    budget: 200,
+    mutation: { plan: 'keys-left-behind' },
   },
   {
     name: 'no-recheck-on-claim',

@@ -186,7 +186,7 @@ export class Checker implements Facts {
     for (const violation of checkRun(after, now)) this.report(violation)
     const { commits } = this
     if (commits === null) {
-      const cause: Cause = { method, now, isAlive, ...callerOf(method, request, after.run.id) }
+      const cause: Cause = { method, now, isAlive, ...callerOf(method, request, after.run.id, before?.run) }
       for (const violation of checkStep(before, after, cause)) this.report(violation)
       return
     }

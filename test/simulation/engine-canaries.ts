@@ -8,7 +8,7 @@ import { Batcher } from '../../src/engine/batch/batcher.ts'
 import { Engine } from '../../src/engine/engine.ts'
 import { Drain, type ExitPlan } from '../../src/functions/frame/drain.ts'
 import { StepRunner } from '../../src/functions/steps/step-runner.ts'
-import { Contention } from '../../src/worker/claim/contention.ts'
+import { Contention } from '../../src/worker/contention.ts'
 import { leaseOf } from '../../src/worker/perform/load.ts'
 import { Performer } from '../../src/worker/perform/performer.ts'
 import type { Fresh } from '../../src/store.ts'
@@ -114,7 +114,7 @@ export const engineCanaries: readonly Canary[] = [
     name: 'silence-taken-for-absence',
     told: 'a flush that the store never answers is sent again as it was, though the store answers others',
     budget: 2_000,
-    from: 900,
+    from: 4414,
     mutation: { engine: inPlaceOf(Engine.prototype, 'isAnswering', () => Promise.resolve(false)) },
   },
 ]

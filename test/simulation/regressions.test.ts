@@ -195,7 +195,7 @@ describe('seeds that failed', () => {
   })
 
   // As long as seeds draw what they drew: these fell in the first simulation of 50,000 and the one after it. What they found
-  // is also tested by itself, in test/holdfast/unknown leases.test.ts and test/unit/worker/{heartbeat,isolation}.test.ts.
+  // is also tested by itself, in test/holdfast/unknown-leases.test.ts and test/unit/worker/{heartbeat,isolation}.test.ts.
   it.each([662, 5_004, 33_505, 41_222, 43_294, 101_960])('seed %i', async (seed) => {
     expect(await violationsOf(drawScenario(seed))).toEqual([])
   })

@@ -82,7 +82,7 @@ describe('a backlog', () => {
 describe('what must never happen', () => {
   const violations = [{ name: 'no_lost_wakeup', offenders: ['a', 'b'] }]
 
-  it('is told of the shortest soak, whose trends are not judged', () => {
+  it('reports the shortest soak, whose trends are not judged', () => {
     const visits = [0, 1].map((at) => ({ from: at, to: at + 0.5, violations }))
     const changed = (share: number) => ({ heapBytes: share * 2 ** 40, p99Ms: share * 1e6, open: share * 1e6 })
     const incidents = { unended: 3, mishaps: 2, firstMishap: 'run x has failed', broken: 'The worker ended.' }
@@ -97,7 +97,7 @@ describe('what must never happen', () => {
     })
   })
 
-  it('is told of a soak without any sample', () => {
+  it('reports a soak without any sample', () => {
     const { findings } = judge(soakOf({ minutes: 0 }), { ...nothing, broken: 'It broke.' })
     expect(findings).toEqual(['It ended before its time: It broke.'])
   })

@@ -166,7 +166,7 @@ describe('an effect', () => {
     expect((done?.at ?? 0) - (entries[0]?.at ?? 0)).toBeGreaterThanOrEqual(355_500)
   })
 
-  it('that gives up is told to the decider in the transition that says so', async () => {
+  it('that gives up is reported to the decider in the transition that says so', async () => {
     const { store, access, after, work, clock } = spikeWorld()
     const { order } = orderWorld({
       sendMail: () => Promise.reject(new Error('No such address')),
@@ -237,7 +237,7 @@ describe('a timer', () => {
     const set = entries.find(({ kind }) => kind === 'timer')
     const fired = entries.find(({ kind, name }) => kind === 'input' && name === 'Late')
     const dueAt = (set?.at ?? 0) + 3_600_000
-    expect(fired?.meta).toEqual({ from: { kind: 'timer', name: 'payment', dueAt }, outcome: 'accepted', reason: null })
+    expect(fired?.meta).toEqual({ from: { kind: 'timer', name: 'payment', dueAt }, outcome: 'accepted' })
     expect(fired?.at).toBeGreaterThanOrEqual(dueAt)
   })
 

@@ -129,6 +129,7 @@ class DeciderProgram<State, Input extends Typed, Event extends Typed, Effect ext
   private readonly counts = new Map<string, number>()
   private state: State
   private first: unknown
+  private isFirst = false
   /** Why the input that it was started with was rejected: then there is nothing to go on with. */
   private rejection: string | null = null
 
@@ -156,6 +157,9 @@ class DeciderProgram<State, Input extends Typed, Event extends Typed, Effect ext
         return
       case 'input':
         return this.applyInput(entry.meta)
+      case 'input-rejected':
+        if (this.isFirst) this.rejection = entry.value as string
+        return
       case 'event':
         this.state = this.options.evolve(this.state, entry.value as Event)
         if (this.isOver) this.timers.clear()
@@ -177,11 +181,10 @@ class DeciderProgram<State, Input extends Typed, Event extends Typed, Effect ext
     }
   }
 
-  private applyInput({ from, outcome, reason }: InputMeta): void {
+  private applyInput({ from }: InputMeta): void {
     if (from.kind === 'timer') this.timers.delete(from.name)
-    if (from.kind !== 'start') return
-    this.isNew = false
-    if (outcome === 'rejected') this.rejection = reason ?? 'Rejected'
+    this.isFirst = from.kind === 'start'
+    if (this.isFirst) this.isNew = false
   }
 
   private applyEffect(name: string, effect: Effect): void {
@@ -203,15 +206,17 @@ class DeciderProgram<State, Input extends Typed, Event extends Typed, Effect ext
     const said = { kind: 'input', name: input.type, ...(from.kind === 'start' ? {} : { value: input }) } as const
     if (this.isOver) {
       if (settled.length > 0) return settled
-      return [{ ...said, meta: { from, outcome: 'already-completed', reason: null } }]
+      return [{ ...said, meta: { from, outcome: 'already-completed' } }]
     }
     const { events, asked, rejected } = this.options.decide(this.state, input, { now })
-    if (rejected !== null) return [...settled, { ...said, meta: { from, outcome: 'rejected', reason: rejected } }]
+    if (rejected !== null) {
+      return [...settled, { ...said, meta: { from, outcome: 'rejected' } }, rejection(rejected)]
+    }
     // Tried before it is recorded: an event that cannot be folded must never stand in the journal.
     events.reduce(this.options.evolve, this.state)
     return [
       ...settled,
-      { ...said, meta: { from, outcome: 'accepted', reason: null } },
+      { ...said, meta: { from, outcome: 'accepted' } },
       ...events.map((event) => ({ kind: 'event', name: event.type, meta: null, value: event }) as const),
       ...this.entriesOf(asked),
     ]
@@ -219,8 +224,8 @@ class DeciderProgram<State, Input extends Typed, Event extends Typed, Effect ext
 
   refuse(occasion: Occasion, error: unknown): readonly Proposal[] {
     const reason = error instanceof Error ? error.message : String(error)
-    const meta = { from: sourceOf(occasion), outcome: 'rejected', reason } as const
-    return [...settledBy(occasion), { kind: 'input', name: null, meta, ...this.readAgain(occasion) }]
+    const meta = { from: sourceOf(occasion), outcome: 'rejected' } as const
+    return [...settledBy(occasion), { kind: 'input', name: null, meta, ...this.readAgain(occasion) }, rejection(reason)]
   }
 
   /** What came out of the journal or the mailbox goes in again; what an effect returned may be what cannot be stored. */
@@ -259,6 +264,10 @@ class DeciderProgram<State, Input extends Typed, Event extends Typed, Effect ext
       return { kind: 'effect', name: count === 1 ? type : `${type}#${count}`, meta: null, value: one.effect }
     })
   }
+}
+
+function rejection(value: string): Proposal {
+  return { kind: 'input-rejected', name: null, meta: null, value }
 }
 
 /** What an occasion says of an effect. */

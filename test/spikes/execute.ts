@@ -77,10 +77,13 @@ function isInput({ kind, meta }: Entry, id: string): boolean {
 
 async function answer(payloads: Payloads, runId: string, [first, ...rest]: readonly Entry[]): Promise<Executed> {
   if (first?.kind !== 'input') throw new Error('An answer begins with its input')
-  const end = rest.findIndex(({ kind }) => kind !== 'event')
-  const events: unknown[] = []
+  const end = rest.findIndex(({ kind }) => kind !== 'event' && kind !== 'input-rejected')
+  const values: unknown[] = []
   for (const { seq, kind, name, data } of end === -1 ? rest : rest.slice(0, end)) {
-    events.push(payloads.decode(await payloads.fetch(data ?? ''), payloads.place(runId, seq, kind, name)))
+    values.push(payloads.decode(await payloads.fetch(data ?? ''), payloads.place(runId, seq, kind, name)))
   }
-  return { outcome: first.meta.outcome, reason: first.meta.reason, events }
+  const { outcome } = first.meta
+  if (outcome === 'failed' || outcome === 'duplicate') throw new Error('The spike records no such outcome')
+  if (outcome === 'rejected') return { outcome, reason: values[0] as string, events: [] }
+  return { outcome, reason: null, events: values }
 }

@@ -3,7 +3,7 @@
 
 import type { Place } from '../../src/core/payload/codec.ts'
 import type { Host } from '../../src/core/definition/definition.ts'
-import { fetchPatiently } from '../../src/core/payload/fetch.ts'
+import { fetchPatiently } from '../../src/core/runtime/fetch.ts'
 import type { Message } from '../../src/core/model/message.ts'
 import { messagePlace } from '../../src/core/payload/place.ts'
 import type { Run } from '../../src/core/model/run.ts'

@@ -142,7 +142,7 @@ describe('pausing a decider', () => {
 })
 
 describe('a decider whose time is over', () => {
-  it('fails, with its effect told to stop', async () => {
+  it('fails, with its effect asked to stop', async () => {
     const { after, work, until } = spikeWorld()
     let isHeldBySession = false
     const { order, performed } = orderWorld({

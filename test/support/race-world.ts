@@ -21,11 +21,11 @@ export interface RaceWorld extends ContractBench {
 
 export type Race = (world: RaceWorld) => Promise<void>
 
-export function createRaceWorld(seed: number, mutations: readonly string[] = []): RaceWorld {
+export function createRaceWorld(seed: number, mutations: readonly string[] = [], isSpread = false): RaceWorld {
   const clock = createVirtualClock()
   const interleaver = new Interleaver(seed)
   const { schedule, executed } = interleaver
-  const store = createReadCommittedStore({ clock, schedule, mutations: new Set(mutations) })
+  const store = createReadCommittedStore({ clock, schedule, mutations: new Set(mutations), isSpread })
   return {
     ...createContractBench({ store, clock }),
     store,

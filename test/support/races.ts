@@ -86,6 +86,20 @@ const startsInOppositeOrder: Race = async (world) => {
   assert.equal(await store.count({}, 100), 2)
 }
 
+/** Each parent has one of the keys when it wants the other. */
+const childrenInOppositeOrder: Race = async (world) => {
+  const { child, hold, newRun, send, store, transition } = world
+  const parents = [await hold(), await hold()]
+  const starting = parents.map((held, index) => {
+    const starts = ['a', 'b'].map((key) => child(held.runId, newRun({ parentId: held.runId, key })))
+    const outbound = { starts: index === 0 ? starts : starts.toReversed(), watches: [], unwatches: [] }
+    return transition(held, { append: [wait], outbound })
+  })
+  await world.atOnce(...starting.map((one) => () => send(one)))
+  for (const key of ['a', 'b']) assert.equal((await holdersOf(world, key)).length, 1)
+  assert.equal(await store.count({}, 100), 4)
+}
+
 const cancelAgainstComplete: Race = async (world) => {
   const { hold, transition, send, control, run } = world
   for (const request of [cancel, cancelNow]) {
@@ -366,6 +380,7 @@ export const races: Readonly<Record<string, Race>> = {
   '50 starts with one idempotency key': starts({ idempotencyKey: 'i' }, 'idempotency-key'),
   'start against the end of the run that has the key': startAgainstEnd,
   'starts of two keys in opposite order': startsInOppositeOrder,
+  'children with two keys in opposite order': childrenInOppositeOrder,
   'cancel against complete': cancelAgainstComplete,
   'rescue against commit': rescueAgainstCommit,
   'rescue against a new holder': rescueAgainstNewcomer,

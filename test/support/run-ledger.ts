@@ -1,13 +1,20 @@
 // What a store does for the runs of one rig, and no more: rows and journals by the pure rules of the core (`endsLease`,
 // `control`, `takeOver`), without batches, indexes or sessions. Every answer is immediate.
 
-import { delaysEnd, type Draft, type Entry } from '../../src/core/model/entry.ts'
+import type { Draft, Entry } from '../../src/core/model/entry.ts'
 import type { Clock } from '../../src/core/runtime/ports.ts'
 import type { Rewrite } from '../../src/core/rules/rewrite.ts'
 import { holds, isTerminal, type Lease, type Run } from '../../src/core/model/run.ts'
 import { control, type Control, type ControlResult } from '../../src/core/rules/control.ts'
 import { giveBack, takeOver, timeOut, type CrashRule } from '../../src/core/rules/claims/takeover.ts'
-import { assertLegal, endsLease, objection, undoAfter, type Transition } from '../../src/core/model/transition.ts'
+import {
+  assertLegal,
+  delaysEnd,
+  endsLease,
+  objection,
+  undoAfter,
+  type Transition,
+} from '../../src/core/model/transition.ts'
 import { dueAt } from '../../src/core/model/due.ts'
 import type { Committed } from '../../src/store.ts'
 

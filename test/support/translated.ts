@@ -12,7 +12,16 @@ const language = ['--target', 'es2023', '--module', 'nodenext', '--rewriteRelati
 
 /** Translates files, and all that they import of ours, into a folder, where each stands as it does here. */
 export async function translate(files: readonly string[], folder: string): Promise<void> {
-  await promisify(execFile)('node_modules/.bin/tsc', [...flags, ...language, '--outDir', folder, ...files])
+  await emit([], files, folder)
+}
+
+/** Writes the declarations of files, and of all that they import of ours, in the same way. */
+export async function declare(files: readonly string[], folder: string): Promise<void> {
+  await emit(['--declaration', '--emitDeclarationOnly'], files, folder)
+}
+
+async function emit(what: readonly string[], files: readonly string[], folder: string): Promise<void> {
+  await promisify(execFile)('node_modules/.bin/tsc', [...flags, ...language, ...what, '--outDir', folder, ...files])
   copyFileSync('package.json', join(folder, 'package.json'))
   symlinkSync(resolve('node_modules'), join(folder, 'node_modules'))
 }

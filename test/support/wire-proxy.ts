@@ -45,6 +45,8 @@ export interface WireProxy {
   blackhole(text?: RegExp, atMost?: number): number
   /** The network is back, and does not know the connections any more that fell silent: they are broken off. */
   mend(): void
+  /** From now on connections lead to the server at this port. Those that are open are broken off. */
+  aim(port: number): void
   /** From now on everything takes so much longer, each way. */
   delay(ms: number): void
   /** From now on notifications get lost, or no longer. */
@@ -56,6 +58,7 @@ export interface WireProxy {
 
 export async function startWireProxy(url: string, { remembers = true }: WireProxyOptions = {}): Promise<WireProxy> {
   const target = new URL(url)
+  let port = Number(target.port || 5432)
   const lines = new Set<Line>()
   const statements: Statement[] = []
   const state: State = {
@@ -66,7 +69,7 @@ export async function startWireProxy(url: string, { remembers = true }: WireProx
     timeoutMs: null,
   }
   const server = createServer((client) => {
-    const line = new Line(client, connect(Number(target.port || 5432), target.hostname), state)
+    const line = new Line(client, connect(port, target.hostname), state)
     lines.add(line)
     line.onEnd = () => lines.delete(line)
   })
@@ -101,6 +104,10 @@ export async function startWireProxy(url: string, { remembers = true }: WireProx
     },
     mend() {
       for (const line of lines) if (line.isSilent) line.break()
+    },
+    aim(other) {
+      port = other
+      for (const line of lines) line.break()
     },
     delay: (ms) => void (state.latencyMs = ms),
     muffle: (isMuffled) => void (state.isMuffled = isMuffled),

@@ -195,17 +195,17 @@ describe('a step that nobody awaits', () => {
   })
 })
 
-describe('whoever runs the test', () => {
+describe('the author of the test', () => {
   const careless = workflow('careless', {}, async () => Date.now()) // told
 
-  it('is told by close() if nothing told it before, and only once', async () => {
+  it('learns it from close() if nothing said it before, and only once', async () => {
     const t = await createTest({ workflows: [careless] })
     expect(await (await t.start(careless)).result()).toBe(t.now.getTime())
     await expect(t.close()).rejects.toMatchObject({ code: 'BODY_UNSAFE' })
     await t.close()
   })
 
-  it('is told by advance() and by crash() too', async () => {
+  it('learns it from advance() and from crash() too', async () => {
     for (const act of ['advance', 'crash'] as const) {
       await using t = await createTest({ workflows: [careless] })
       await t.start(careless)
@@ -230,7 +230,7 @@ describe('whoever runs the test', () => {
     expect(await run.result()).toBeLessThan(t.now.getTime())
   })
 
-  it('is told what bodyChecks can be', async () => {
+  it('learns what bodyChecks can be', async () => {
     await expect(createTest({ workflows: [careless], bodyChecks: 'on' } as never)).rejects.toThrow(
       /'error', 'warn' or 'off'/,
     )

@@ -163,6 +163,36 @@ describe('what passes', () => {
     })
   })
 
+  it('a run that begins anew beside steps: each of them takes place before', async () => {
+    const rounds = workflow(
+      'rounds.beside',
+      { retry: { initial: '1 min' } },
+      async (ctx, left: number): Promise<string> => {
+        if (left === 0) return 'done'
+        await Promise.all([
+          ctx.step('plain', ({ idempotencyKey }) => ledger.book(idempotencyKey, `plain ${left}`)),
+          ctx.step('flaky', ({ attempt, idempotencyKey }) => {
+            if (attempt < 2) throw new Error('Not yet')
+            return ledger.book(idempotencyKey, `flaky ${left}`)
+          }),
+          ctx.step('undoable', ({ idempotencyKey }) => ledger.book(idempotencyKey, `undoable ${left}`), {
+            undo: () => undefined,
+          }),
+          ctx.continueAsNew(left - 1),
+        ])
+        return 'not reached'
+      },
+    )
+    await crashEverywhere(rounds, 2, {
+      services,
+      check: ({ services: world, output }) => {
+        assert.equal(output, 'done')
+        const expected = ['flaky 1', 'flaky 2', 'plain 1', 'plain 2', 'undoable 1', 'undoable 2']
+        assert.deepEqual(world.ledger.all, expected)
+      },
+    })
+  })
+
   it('attempts that fail, and are tried again', async () => {
     const flaky = workflow('flaky', { retry: { initial: '1 min' } }, async (ctx) =>
       ctx.step('call', ({ attempt, idempotencyKey }) => {

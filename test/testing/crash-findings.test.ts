@@ -56,7 +56,7 @@ describe('a step that is not idempotent', () => {
     expect(withoutKey).toEqual(['charge', 'check-stock'])
   })
 
-  it('that spoils its key is told so', async () => {
+  it('that spoils its key is reported', async () => {
     const found = await findingOf(crashEverywhere(planted.wrongKey, 99, { services, check: chargedOnce }))
     expect(found.message).toContain('It read its idempotencyKey.')
     expect(found.message).toContain('the service that it calls ignores it')
@@ -121,7 +121,7 @@ describe('a body that does not always go the same way', () => {
 })
 
 describe('a run that', () => {
-  it('waits for what nobody sends is told what to send', async () => {
+  it('waits for what no code sends learns what to send', async () => {
     const approval = workflow('approval', {}, async (ctx) => ctx.receive('approved'))
     const found = await findingOf(crashEverywhere(approval, undefined))
     expect(found.message).toContain('A run of "approval" is waiting, and waits for signal "approved".')
@@ -157,7 +157,7 @@ describe('a run that', () => {
     await crashEverywhere(chance, undefined, { sameOutput: false })
   })
 
-  it('fails is told that it does, unless that is expected', async () => {
+  it('fails is reported as failing, unless that is expected', async () => {
     const failing = workflow('failing', { retry: { maxAttempts: 1 } }, async () => {
       throw new Error('As always')
     })
@@ -174,7 +174,7 @@ describe('a run that', () => {
     expect(found.message).toContain('name every workflow that takes part in `workflows`')
   })
 
-  it('is disturbed from outside is told what the test threw', async () => {
+  it('is disturbed from outside is reported with what the test threw', async () => {
     const quick = workflow('quick', {}, async () => 1)
     const during = (): never => {
       throw new Error('Nobody is there')

@@ -75,7 +75,7 @@ it('two who let time pass at once let the time of both pass', async () => {
   expect(await run.status()).toBe('succeeded')
 })
 
-it('somebody who waits for the result gets it while the test moves time', async () => {
+it('a caller that waits for the result gets it while the test moves time', async () => {
   await using t = await createTest({ workflows: [reminder] })
   const result = (await t.start(reminder, 60)).result()
   await t.advance('60 days')

@@ -10,7 +10,7 @@ const checkout = workflow('checkout', {}, async (ctx) => {
   await ctx.step('mail', () => 2)
 })
 
-it('a misspelt step is told as soon as all runs have ended, with what was probably meant', async () => {
+it('a misspelt step is reported as soon as all runs have ended, with what was probably meant', async () => {
   await using t = await createTest({ workflows: [checkout] })
   t.fail('chrage', { times: 2 })
   const run = await t.start(checkout)

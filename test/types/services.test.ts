@@ -2,7 +2,9 @@
 // each case is a program of its own, compiled in a folder of its own.
 
 import { describe, expect, it } from 'vitest'
-import { compile } from './compile.ts'
+import { createCompiler } from './compile.ts'
+
+const compile = createCompiler()
 
 describe('declared services', () => {
   it('are typed in every body, and createHoldfast asks for them', () => {
@@ -19,9 +21,48 @@ describe('declared services', () => {
       // @ts-expect-error -- misspelt: mailer
       workflow('misspelt', (ctx) => ctx.services.mialer)
       // @ts-expect-error -- the services are missing
-      await createHoldfast({ store: 'memory:' })
+      await createHoldfast({ store: 'memory:', workflows: [welcome] })
       // @ts-expect-error -- one of the services is missing
-      await createHoldfast({ store: 'memory:', services: {} })
+      await createHoldfast({ store: 'memory:', workflows: [welcome], services: {} })
+    `)
+    expect(said).toEqual([])
+  })
+
+  it('are not asked for where no workflow is performed, as in a process that only sends', () => {
+    const said = compile(`
+      import { createHoldfast } from 'holdfast'
+      declare module 'holdfast' {
+        interface Services { readonly mailer: { send(to: string): Promise<number> } }
+      }
+      const sender = await createHoldfast({ store: 'memory:' })
+      await sender.signal({ type: 'welcome', key: '1' }, 'approved')
+    `)
+    expect(said).toEqual([])
+  })
+
+  it('are named by the error of a call that lacks them', () => {
+    const said = compile(`
+      import { createHoldfast, workflow } from 'holdfast'
+      declare module 'holdfast' {
+        interface Services { readonly mailer: { send(to: string): Promise<number> } }
+      }
+      await createHoldfast({ store: 'memory:', workflows: [workflow('idle', () => 1)] })
+    `)
+    expect(said.join('\n')).toContain("Property 'services' is missing")
+  })
+
+  it('may be given in part to a test, which performs only the workflows that it names', () => {
+    const said = compile(`
+      import { workflow } from 'holdfast'
+      import { createTest } from 'holdfast/testing'
+      declare module 'holdfast' {
+        interface Services { readonly mailer: { send(to: string): number }; readonly bank: { pay(sum: number): number } }
+      }
+      const welcome = workflow('welcome', (ctx) => ctx.services.mailer.send('ada'))
+      await createTest({ workflows: [welcome], services: { mailer: { send: () => 1 } } })
+      await createTest({ workflows: [workflow('idle', () => 1)] })
+      // @ts-expect-error -- of another type
+      await createTest({ workflows: [welcome], services: { mailer: 'ada' } })
     `)
     expect(said).toEqual([])
   })

@@ -1,6 +1,7 @@
 // What the default logger puts on the console, whatever it is told.
 
 import { describe, expect, it, vi } from 'vitest'
+import { HoldfastError } from 'holdfast'
 import { createConsoleLogger } from '../../src/console-logger.ts'
 import { hazardous } from '../cli/world.ts'
 
@@ -50,6 +51,14 @@ describe('the default logger', () => {
     expect(frames.length).toBeGreaterThan(0)
     for (const frame of frames) expect(frame).toMatch(/^ {4}at /)
     expect([first, ...frames].join('')).not.toMatch(hazardous)
+  })
+
+  it('tells the diff of a drift once, line by line', () => {
+    const diff = 'The code changed.\n- entry 2: step "a"\n+ the code asks for: step "b"'
+    const error = new HoldfastError('DRIFT', diff)
+    const [first, ...more] = logged(`Run r is paused (drift): ${diff}`, { run: 'r', error }).split('\n')
+    expect(first).toBe("Run r is paused (drift): The code changed. { run: 'r', error: 'HoldfastError' }")
+    expect(more.slice(0, 2)).toEqual(['    - entry 2: step "a"', '    + the code asks for: step "b"'])
   })
 
   it('takes a percent sign for one', () => {

@@ -45,9 +45,14 @@ function invalid(text: string, where: string): HoldfastError {
   return new HoldfastError(
     'INVALID_INPUT',
     `${where} is not JSON: line ${line}, column ${column}: ${found}. ` +
-      `Text needs double quotes, and a shell needs single ones around it all: '{"id":"42"}'.`,
+      `Text needs double quotes, and a shell needs single ones around it all: ${example(text)}.`,
     { details: { line, column, position: at } },
   )
+}
+
+/** A single word is most often meant as a text. */
+function example(text: string): string {
+  return /^[a-z][\w-]{0,40}$/i.test(text) ? `'"${text}"'` : `'{"id":"42"}'`
 }
 
 /** Counted without splitting the text: it may have millions of lines. */

@@ -35,7 +35,10 @@ export function addManyOptions(command: Command): Command {
 /** Refuses options that only make sense for many runs. */
 export function assertForMany({ preview, dryRun }: ManyOptions): void {
   if (preview !== true && dryRun !== true) return
-  throw usage(`${preview === true ? '--preview' : '--dry-run'} is about the runs that match; an id names just one.`)
+  const option = preview === true ? '--preview' : '--dry-run'
+  throw usage(
+    `${option} is about runs that match: choose them with options such as --type or --status. An id or a key names just one.`,
+  )
 }
 
 export async function actOnMany(call: Call, options: ManyOptions, bulk: Bulk): Promise<void> {

@@ -4,9 +4,11 @@ import type { Command } from 'commander'
 import { HoldfastError } from '../../core/errors/error.ts'
 import { isTerminal, runStatuses } from '../../core/model/run.ts'
 import type { Holdfast } from '../../holdfast.ts'
-import { type Call, type Need } from '../command-call.ts'
+import { keyHint } from '../../client/stored-key.ts'
+import { type Call, type Need, type Opened } from '../command-call.ts'
 import { checkRunId } from './run-filter.ts'
 import { quoted, usage } from '../usage.ts'
+import type { WorkflowModule } from './workflow-module.ts'
 
 export interface NameOptions {
   readonly key?: string
@@ -38,18 +40,28 @@ export async function openRun(
   if (id !== undefined) return { id: checkRunId(id), ...(await call.open(need)) }
   if (key === undefined) throw usage('Which run? Name it by its id, or by --key <key> with --type <type>.')
   if (type === undefined) throw usage('A key alone names no run: add its --type <type>.')
-  const { holdfast } = await call.open(need)
-  return { holdfast, id: await idByKey(holdfast, key, type) }
+  const opened = await call.open(need)
+  return { holdfast: opened.holdfast, id: await idByKey(opened, key, type) }
+}
+
+/** There is no run of that type with that key: says so and, if the key may lack its field, what to do. */
+export function noRunWithKey({ module }: Pick<Opened, 'module'>, key: string, type: string): HoldfastError {
+  const hint = hintFor(module, key, type)
+  const message = `There is no run of ${quoted(type)} with the key ${quoted(key)} in this store.`
+  return new HoldfastError('RUN_NOT_FOUND', hint === null ? message : `${message} ${hint}`, { details: { key, type } })
+}
+
+/** What to do if a key that was named on the command line finds nothing; null if it is complete. */
+export function hintFor(module: WorkflowModule | null, key: string, type: string): string | null {
+  const isRegistered = module?.definitions.some((definition) => definition.type === type) ?? false
+  return keyHint(isRegistered, key, 'name the module of the workflow with --workflows')
 }
 
 /** The live run that has the key; if there is none, the one that had it last. */
-async function idByKey(holdfast: Holdfast, key: string, type: string): Promise<string> {
+async function idByKey({ holdfast, module }: Opened, key: string, type: string): Promise<string> {
   const live = await holdfast.find({ key, type, status: runStatuses.filter((status) => !isTerminal(status)), limit: 2 })
   const [first, second] = live.runs.length > 0 ? live.runs : (await holdfast.find({ key, type, limit: 1 })).runs
-  if (first === undefined) {
-    const message = `There is no run of ${quoted(type)} with the key ${quoted(key)} in this store.`
-    throw new HoldfastError('RUN_NOT_FOUND', message, { details: { key, type } })
-  }
+  if (first === undefined) throw noRunWithKey({ module }, key, type)
   if (second !== undefined) {
     const which = `${first.id} and ${second.id}`
     throw usage(

@@ -1,6 +1,7 @@
 // The runs that a control command takes. One: by its id, or by its business key and type. Many: by any other combination of
 // the filter options of `runs`. Without any of them, the command is refused.
 
+import type { HoldfastError } from '../../core/errors/error.ts'
 import type { Filter } from '../../client/read/find.ts'
 import { filterFrom, type FilterOptions } from './run-filter.ts'
 import { assertForMany, type ManyOptions } from './many-runs.ts'
@@ -25,7 +26,7 @@ export function choiceOf(
   const filter = filterFrom(options, now)
   const names = Object.keys(filter)
   const isAny = names.length > 0 || options.all === true || chooses
-  if (id !== undefined && isAny) throw usage('Name one run by its id, or choose many: not both.')
+  if (id !== undefined && isAny) throw notBoth()
   const { key, type: [type, ...types] = [] } = options
   const isNamed = names.every((name) => name === 'key' || name === 'type') && key !== undefined && types.length === 0
   if (isAny && !(isNamed && options.all !== true && !chooses)) return { kind: 'many', filter }
@@ -37,4 +38,8 @@ export function choiceOf(
   }
   const name = { ...(key === undefined ? {} : { key }), ...(type === undefined ? {} : { type }) }
   return { kind: 'one', id, name }
+}
+
+function notBoth(): HoldfastError {
+  return usage('Name one run by its id, or choose many: not both.')
 }

@@ -56,6 +56,9 @@ export function filterFrom(options: FilterOptions, now: number): Filter {
 export function checkRunId(text: string): string {
   const id = text.toLowerCase()
   if (isRunId(id)) return id
+  if (/^[\da-f]{6,8}(?:-[\da-f-]{0,27})?$/.test(id)) {
+    throw usage(`${quoted(text)} is only the beginning of an id. Name the whole of it: \`holdfast runs\` lists them.`)
+  }
   throw usage(
     `${quoted(text)} is not the id of a run. An id looks like 019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70; ` +
       '`holdfast runs` lists them, and --key <key> with --type <type> names a run by its key.',

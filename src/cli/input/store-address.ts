@@ -55,10 +55,15 @@ function fileOf(store: string): string | null {
   return nameOf(store) === undefined || isServer || path === '' ? null : pathOf(path)
 }
 
-/** A store as it may be printed. Only the address of a file is shown whole: others may hold a password. */
+/**
+ * A store as it may be printed. Only the address of a file is shown whole: others may hold a password. Of a Postgres address the
+ * host and the database are shown, if it is certain which part they are.
+ */
 export function shownStore(store: string | Store): string {
   if (typeof store !== 'string') return 'a store of the module'
   if (store === 'memory:' || isFile(store)) return visible(store)
+  const [, server] = /^postgres(?:ql)?:\/\/(?:[^@/?#]*@)?([\w.-]+(?::\d+)?\/[\w.-]+)(?:\?[^@]*)?$/.exec(store) ?? []
+  if (server !== undefined) return `postgres://${server}`
   // The text before the first colon of a mistyped address may be a secret, too.
   return /^(?:libsql|postgres|postgresql):/.exec(store)?.[0] ?? 'a store of an unknown kind'
 }

@@ -77,7 +77,8 @@ export function loadFault(name: string, error: unknown): HoldfastError {
       error,
     )
   }
-  const message = visible(messageOf(error)).replace(/\.$/, '')
+  // Compilers report in several lines; this is part of a sentence.
+  const message = visible(messageOf(error).replaceAll(/\s*\n\s*/g, ' ')).replace(/\.$/, '')
   const hint = 'Run it with --verbose to see where.'
   return usage(`The module ${quoted(name)} cannot be loaded: ${message}. ${hint}`, { module: name }, error)
 }

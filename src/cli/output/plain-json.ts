@@ -7,13 +7,19 @@ import { harmlessJson } from '../../core/text/printable.ts'
 
 const deepest = 200
 
-/** One line of JSON that is safe to print. */
-export function jsonLine(value: unknown): string {
-  return harmlessJson(JSON.stringify(plain(value)) ?? 'null')
+/** One line of JSON that is safe to print. Errors have their stacks only if that is asked for. */
+export function jsonLine(value: unknown, { withStacks = false }: { readonly withStacks?: boolean } = {}): string {
+  return harmlessJson(JSON.stringify(plain(value, { above: [], withStacks })) ?? 'null')
+}
+
+interface Where {
+  /** The objects that the value is in. */
+  readonly above: readonly object[]
+  readonly withStacks: boolean
 }
 
 /** The value, converted to plain JSON types. */
-function plain(value: unknown, above: readonly object[] = []): unknown {
+function plain(value: unknown, where: Where): unknown {
   switch (typeof value) {
     case 'string':
     case 'boolean':
@@ -28,35 +34,36 @@ function plain(value: unknown, above: readonly object[] = []): unknown {
       return value === undefined ? null : `[${typeof value}]`
   }
   if (value === null) return null
-  if (above.includes(value)) return '[cycle]'
-  if (above.length >= deepest) return '[deeper]'
+  if (where.above.includes(value)) return '[cycle]'
+  if (where.above.length >= deepest) return '[deeper]'
   try {
-    return plainObject(value, [...above, value])
+    return plainObject(value, { ...where, above: [...where.above, value] })
   } catch {
     return '[unreadable]'
   }
 }
 
-function plainObject(value: object, above: readonly object[]): unknown {
-  if (Array.isArray(value)) return Array.from(value, (item) => plain(item, above))
+function plainObject(value: object, where: Where): unknown {
+  if (Array.isArray(value)) return Array.from(value, (item) => plain(item, where))
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString()
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64')
-  if (value instanceof Map) return Array.from(value, ([key, item]) => [plain(key, above), plain(item, above)])
-  if (value instanceof Set) return Array.from(value, (item) => plain(item, above))
-  if (isError(value)) return plainError(value, above)
-  return plainEntries(Object.entries(value), above)
+  if (value instanceof Map) return Array.from(value, ([key, item]) => [plain(key, where), plain(item, where)])
+  if (value instanceof Set) return Array.from(value, (item) => plain(item, where))
+  if (isError(value)) return plainError(value, where)
+  return plainEntries(Object.entries(value), where)
 }
 
-function plainError(error: Error, above: readonly object[]): unknown {
-  const { name, message, cause } = error
+function plainError(error: Error, where: Where): unknown {
+  const { name, message, stack, cause } = error
   const own = Object.entries(error).filter(([key]) => !['name', 'message', 'stack', 'cause'].includes(key))
-  const text = plainEntries([['name', name], ['message', message], ...own], above)
-  return cause === undefined ? text : { ...text, cause: plain(cause, above) }
+  const traced = where.withStacks && typeof stack === 'string' ? [['stack', stack] as const] : []
+  const text = plainEntries([['name', name], ['message', message], ...own, ...traced], where)
+  return cause === undefined ? text : { ...text, cause: plain(cause, where) }
 }
 
-function plainEntries(entries: readonly (readonly [string, unknown])[], above: readonly object[]): object {
+function plainEntries(entries: readonly (readonly [string, unknown])[], where: Where): object {
   // Not by assignment: a key may be `__proto__`.
-  return Object.fromEntries(entries.map(([key, item]) => [key, plain(item, above)]))
+  return Object.fromEntries(entries.map(([key, item]) => [key, plain(item, where)]))
 }
 
 /** A thrown value in one line: the message of an error, or any other value as JSON. */

@@ -5,6 +5,7 @@ import { isHoldfastError } from '../../core/errors/error.ts'
 import type { Logger } from '../../core/runtime/ports.ts'
 import { visible } from '../../core/text/printable.ts'
 import type { Io } from '../io.ts'
+import { stackLines } from './error-lines.ts'
 import { visibleLines } from './pause-lines.ts'
 import { jsonLine, messageOf } from './plain-json.ts'
 import { cut, displayed, padEnd, painter, type Paint } from './text.ts'
@@ -35,9 +36,9 @@ export class Printer {
     if (lines.length > 0) await this.io.stdout.write(lines.map((line) => `${displayed(line)}\n`).join(''))
   }
 
-  /** An answer for a program to read. */
+  /** An answer for a program to read. Its errors have their stacks with --verbose. */
   json(document: unknown): Promise<void> {
-    return this.lines([jsonLine(document)])
+    return this.lines([this.jsonLine(document)])
   }
 
   /** Prints the same answer for a program or for a person. */
@@ -63,26 +64,32 @@ export class Printer {
   async error(error: unknown): Promise<void> {
     const { code, family, message, details } = describe(error)
     if (this.isJson) {
-      await this.aside(jsonLine({ error: { code, family, message, details } }))
+      const traced = this.isVerbose ? { stack: stackOf(error) } : {}
+      await this.aside(this.jsonLine({ error: { code, family, message, details, ...traced } }))
     } else {
       const [first = '', ...more] = linesOf(error, message)
       const mark = this.paintNote('dim', `(${code})`)
       await this.aside(`${this.paintNote('red', 'error:')} ${first}${more.length === 0 ? ` ${mark}` : ''}`)
       for (const [at, line] of more.entries()) await this.aside(`  ${line}${at === more.length - 1 ? ` ${mark}` : ''}`)
+      for (const line of this.stackLines(error)) await this.aside(this.paintNote('dim', line))
     }
-    if (this.isVerbose) for (const line of stacks(error)) await this.aside(this.paintNote('dim', line))
   }
 
-  /** The engine's log, as notes. Debug lines only with --verbose. */
+  /** Where an error was thrown, and its causes: only with --verbose. */
+  stackLines(error: unknown): readonly string[] {
+    return this.isVerbose ? stackLines(error) : []
+  }
+
+  /** The engine's log, as notes. Debug lines and stacks only with --verbose. */
   logger(): Logger {
     const log =
       (level: keyof Logger) =>
       (message: string, details: Readonly<Record<string, unknown>> = {}): void => {
         const failed = 'error' in details && !message.includes(messageOf(details['error']))
-        const why = failed ? `: ${messageOf(details['error'])}` : ''
+        const why = (failed ? `: ${messageOf(details['error'])}` : '') + noteOfBody(message, details)
         const [first = '', ...more] = this.isJson
-          ? [jsonLine({ level, message, details })]
-          : linesOf(details['error'], `${level}: ${message}${why}`)
+          ? [this.jsonLine({ level, message, details })]
+          : [...linesOf(details['error'], `${level}: ${message}${why}`), ...this.stackLines(details['error'])]
         for (const line of [first, ...more.map((line) => `  ${line}`)]) {
           // A closed output must not stop the work.
           this.aside(level === 'error' || level === 'warn' ? this.warning(line) : line).catch(() => undefined)
@@ -97,9 +104,20 @@ export class Printer {
     }
   }
 
+  private jsonLine(document: unknown): string {
+    return jsonLine(document, { withStacks: this.isVerbose })
+  }
+
   private warning(line: string): string {
     return this.isJson ? line : this.paintNote('yellow', line)
   }
+}
+
+/** A line of `ctx.log` names neither its run nor its data in the message: both are appended. */
+function noteOfBody(message: string, { run, type, data }: Readonly<Record<string, unknown>>): string {
+  const shownData = data === undefined ? '' : ` ${jsonLine(data)}`
+  const isNamed = typeof run !== 'string' || typeof type !== 'string' || message.includes(run)
+  return shownData + (isNamed ? '' : ` (run ${run} of "${type}")`)
 }
 
 interface Described {
@@ -123,13 +141,7 @@ function linesOf(error: unknown, message: string): readonly string[] {
   return isHoldfastError(error, 'DRIFT') ? visibleLines(text) : [cut(visible(message), longestMessage)]
 }
 
-/** The stack of an error and of its causes; a cycle of causes ends. */
-function stacks(error: unknown): readonly string[] {
-  const lines: string[] = []
-  let next = error
-  for (let depth = 0; next instanceof Error && depth < 5; depth++) {
-    lines.push(...((depth === 0 ? '' : 'caused by: ') + (next.stack ?? messageOf(next))).split('\n'))
-    next = next.cause
-  }
-  return lines
+function stackOf(error: unknown): string | null {
+  const stack = error instanceof Error ? error.stack : undefined
+  return typeof stack === 'string' ? stack : null
 }

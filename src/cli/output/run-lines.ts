@@ -6,6 +6,7 @@ import type { RunStatus } from '../../core/model/run.ts'
 import { visible } from '../../core/text/printable.ts'
 import { pauseSummary } from './pause-lines.ts'
 import { jsonLine } from './plain-json.ts'
+import { conditionText, wokenText } from './wait-text.ts'
 import { cut, padEnd, padStart, pointInTime, table, type Colour, type Column, type Paint } from './text.ts'
 
 const statusColours: Readonly<Record<RunStatus, Colour>> = {
@@ -54,20 +55,51 @@ export function runLines(
   return table(only(columns), rows.map(only), width, paint)
 }
 
-/** One entry on one line: number, time, kind, name, meta, and the payload as far as there is room. */
+/**
+ * One entry on one line: number, time, kind, name, meta, and the payload as far as there is room. With `inWords` the meta of
+ * waits is in words, and progress is drawn as a bar.
+ */
 export function entryLine(
   entry: JournalEntry,
-  { width, paint }: { readonly width: number; readonly paint: Paint },
+  { width, paint, inWords = false }: { readonly width: number; readonly paint: Paint; readonly inWords?: boolean },
 ): string {
   const { seq, at, kind, name, meta, data } = entry
   const start = `${padStart(String(seq), 5)}  ${pointInTime(at, { isExact: true })}  `
   const text = `${padEnd(kind, 14)}  ${name === null ? '' : visible(name)}`
-  const noted = meta === null ? '' : `  ${jsonLine(meta)}`
+  const words = inWords ? metaInWords(entry) : null
+  const noted = words !== null ? `  ${words}` : meta === null ? '' : `  ${jsonLine(meta)}`
   const payload = data === undefined ? '' : `  ${jsonLine(data)}`
   const room = width - start.length
   const rest = cut(text + noted + payload, Math.max(20, room))
   const named = rest.slice(0, Math.min(rest.length, text.length))
   return `${paint('dim', start)}${paint(colourOfKind(kind), named)}${rest.slice(named.length)}`.trimEnd()
+}
+
+/** The meta of an entry for a person to read; null if there is nothing better than its JSON. */
+function metaInWords(entry: JournalEntry): string | null {
+  switch (entry.kind) {
+    case 'progressed':
+      return bar(entry.meta.fraction)
+    case 'waiting':
+      return entry.meta.conditions.map(conditionText).join(', or ')
+    case 'woken':
+      return wokenText(entry.meta, true).replace(/^: /, '')
+    default:
+      return null
+  }
+}
+
+const barWidth = 20
+
+/** `█████░░░░░ 50 %` */
+function bar(fraction: number): string {
+  const full = Math.round(Math.max(0, Math.min(1, fraction)) * barWidth)
+  return `${'█'.repeat(full)}${'░'.repeat(barWidth - full)} ${Math.round(fraction * 100)} %`
+}
+
+/** A line that belongs to the entry above it. */
+export function underEntry(line: string): string {
+  return `       ${line}`
 }
 
 function colourOfKind(kind: JournalEntry['kind']): Colour {

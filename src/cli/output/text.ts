@@ -65,6 +65,25 @@ export function cut(text: string, columns: number): string {
   return `${kept}…`
 }
 
+const runId = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/g
+
+/** As `cut`, but never inside the id of a run: one near the beginning is kept, even if the line gets longer, a later one is left out. */
+export function cutBetweenIds(text: string, columns: number): string {
+  const short = cut(text, columns)
+  if (short === text || columns === Infinity) return short
+  const kept = short.length - 1
+  const [first, ...later] = text.slice(0, Math.max(nearEnough, kept) + idLength).matchAll(runId)
+  if (first === undefined) return short
+  const end = first.index + idLength
+  if (end > kept) return end === text.length ? text : `${text.slice(0, end)}…`
+  const split = later.find(({ index }) => index < kept && index + idLength > kept)
+  return split === undefined ? short : `${text.slice(0, split.index).trimEnd()} …`
+}
+
+const idLength = 36
+/** An id that begins before this is kept. */
+const nearEnough = 60
+
 export function padEnd(text: string, columns: number): string {
   return text + ' '.repeat(Math.max(0, columns - widthOf(text)))
 }

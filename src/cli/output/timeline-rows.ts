@@ -5,12 +5,11 @@ import type { JournalEntry, RunView } from '../../client/read/run-view.ts'
 import { formatMs } from '../../core/definition/duration.ts'
 import { isTerminal } from '../../core/model/run.ts'
 import type { WokenBy } from '../../core/model/entry.ts'
-import { tokenPrefix } from '../../core/model/token.ts'
-import type { RecordedCondition } from '../../core/model/wait-condition.ts'
 import { visible } from '../../core/text/printable.ts'
 import { pauseSummary } from './pause-lines.ts'
 import { jsonLine, messageOf } from './plain-json.ts'
-import { pointInTime, type Colour } from './text.ts'
+import type { Colour } from './text.ts'
+import { conditionText, wokenText } from './wait-text.ts'
 
 export interface Row {
   readonly label: string
@@ -18,6 +17,12 @@ export interface Row {
   detail: string
   /** Shown even when most rows are hidden. */
   isNotable: boolean
+}
+
+interface OpenWait {
+  readonly row: Row
+  /** It has several conditions, one of which comes first. */
+  readonly isRace: boolean
 }
 
 export interface Stretch {
@@ -46,7 +51,7 @@ class Rows {
   readonly rows: Row[] = []
   /** Steps and waits of the present incarnation, which may get more stretches. */
   private byName = new Map<string, Row>()
-  private openWaits = new Map<string, Row>()
+  private openWaits = new Map<string, OpenWait>()
   private pause: Row | null = null
   private lastAt: number | null = null
 
@@ -95,7 +100,10 @@ class Rows {
   /** Open stretches last until now. */
   close(view: RunView, now: number): void {
     const end = view.endedAt?.getTime() ?? now
-    for (const row of [...this.openWaits.values(), ...(this.pause === null ? [] : [this.pause])]) {
+    for (const row of [
+      ...[...this.openWaits.values()].map((wait) => wait.row),
+      ...(this.pause === null ? [] : [this.pause]),
+    ]) {
       const stretch = row.stretches.at(-1)
       if (stretch !== undefined) stretch.to = Math.max(stretch.to, end)
     }
@@ -147,16 +155,18 @@ class Rows {
     const row = this.named(name)
     row.stretches.push({ from: at, to: at, mark: '·', colour: 'dim' })
     row.detail = `waits ${meta.conditions.map(conditionText).join(', or ')}`
-    this.openWaits.set(name, row)
+    this.openWaits.set(name, { row, isRace: meta.conditions.length > 1 })
   }
 
   private endWait({ name, meta }: Of<'woken'>, at: number): void {
-    const row = this.openWaits.get(name) ?? this.named(name)
+    const { row, isRace } = this.openWaits.get(name) ?? { row: this.named(name), isRace: false }
     this.openWaits.delete(name)
     const stretch = row.stretches.at(-1)
     if (stretch !== undefined) stretch.to = at
-    const winner = meta.winner === '' || name.startsWith(meta.winner) ? '' : `: ${visible(meta.winner)} came first`
-    row.detail = `waited ${formatMs(at - (stretch?.from ?? at))}${winner}${meta.by === undefined ? '' : byText(meta.by)}`
+    row.detail = `waited ${formatMs(at - (stretch?.from ?? at))}${wokenText(meta, isRace)}`
+    if (meta.by === undefined || !isFailure(meta.by)) return
+    row.stretches.push({ from: at, to: at, mark: '✗', colour: 'red' })
+    row.isNotable = true
   }
 
   /** Rows of a single moment. */
@@ -243,7 +253,7 @@ function turnOf(entry: JournalEntry): Turn {
     case 'logged':
       return { ...quiet, detail: visible(messageOf(entry.data)), isNotable: false }
     case 'issued':
-      return { ...quiet, detail: 'a token was issued', isNotable: false }
+      return { ...quiet, detail: 'a completion token was issued', isNotable: false }
     case 'exposed':
       return { ...quiet, detail: `exposed ${jsonLine(entry.data)}`, isNotable: false }
     default:
@@ -263,33 +273,7 @@ function pauseText({ meta }: Of<'paused'>): string {
   return pauseSummary(meta.reason, meta.reason === 'drift' ? meta.message : meta.note)
 }
 
-/** The cause that ended a wait, if it was not time. */
-function byText({ kind, name }: WokenBy): string {
-  switch (kind) {
-    case 'ended':
-      return `, until run ${visible(name)} ended`
-    case 'refused':
-      return `: run ${visible(name)} could not be started`
-    case 'broadcast':
-      return `, until a broadcast of the topic ${visible(name)}`
-    default:
-      return name.startsWith(tokenPrefix)
-        ? ', until its token was completed'
-        : `, until the signal ${visible(name)} came`
-  }
-}
-
-function conditionText(condition: RecordedCondition): string {
-  switch (condition.kind) {
-    case 'time':
-      return `until ${pointInTime(new Date(condition.at))}`
-    case 'delay':
-      return `for ${formatMs(condition.ms)}`
-    case 'signal':
-      return `for the ${condition.topic === undefined ? 'signal' : 'topic'} ${visible(condition.name)}`
-    case 'run':
-      return `for run ${visible(condition.runId)}`
-    case 'start':
-      return `for the start of run ${visible(condition.runId)}`
-  }
+/** The run that was waited for has no result. */
+function isFailure({ ended, refused }: WokenBy): boolean {
+  return refused !== undefined || (ended !== undefined && ended.status !== 'succeeded')
 }

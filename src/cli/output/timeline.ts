@@ -2,12 +2,14 @@
 // the run, its journal and the width.
 
 import type { JournalEntry, RunView } from '../../client/read/run-view.ts'
+import type { UnreadMessages } from '../../client/read/unread.ts'
 import { formatMs } from '../../core/definition/duration.ts'
 import { visible } from '../../core/text/printable.ts'
+import { causeLines } from './error-lines.ts'
 import { pauseLines } from './pause-lines.ts'
 import { jsonLine } from './plain-json.ts'
 import { colourOfStatus } from './run-lines.ts'
-import { amount, cut, padEnd, padStart, pointInTime, widthOf, type Paint } from './text.ts'
+import { amount, cut, cutBetweenIds, padEnd, padStart, pointInTime, widthOf, type Paint } from './text.ts'
 import { rowsOf, type Row, type Stretch } from './timeline-rows.ts'
 
 export interface TimelineOptions {
@@ -19,6 +21,10 @@ export interface TimelineOptions {
   readonly all?: boolean
   /** Does not cut facts that are longer than a line, for a pipe or a file. @default false */
   readonly wholeFacts?: boolean
+  /** What the run has not read. @default nothing */
+  readonly unread?: UnreadMessages
+  /** The stack of its error, line by line. Without it only the causes are shown. */
+  readonly stack?: readonly string[]
 }
 
 /** More rows than this are summarised. */
@@ -37,7 +43,7 @@ function header(view: RunView, entries: readonly JournalEntry[], options: Timeli
   const { width, paint, now, wholeFacts = false } = options
   const { type, version, status, createdAt, endedAt } = view
   const took = formatMs((endedAt?.getTime() ?? now) - createdAt.getTime())
-  const facts: readonly (readonly [string, string | null])[] = [
+  const facts: readonly Fact[] = [
     ['run', visible(view.id)],
     ['key', view.key === null ? null : `${visible(view.key)} (unique in: ${view.keyScope})`],
     ['idempotency', view.idempotencyKey === null ? null : visible(view.idempotencyKey)],
@@ -56,14 +62,48 @@ function header(view: RunView, entries: readonly JournalEntry[], options: Timeli
     ['journal', amount(entries.length, 'entry', 'entries')],
     ['removed', view.deletedAt === null ? null : pointInTime(view.deletedAt) + deleteReasonText(view)],
     ['error', view.lastError === null ? null : visible(view.lastError)],
+    ...underError(view, options).map((line): Fact => ['', line]),
     ['output', 'output' in view ? jsonLine(view.output) : null],
   ]
   const title = `${paint('bold', visible(type))} v${version}  ${paint(colourOfStatus(status), status)}`
   const room = wholeFacts ? Infinity : Math.max(20, width - 14)
-  const lines = facts.flatMap(([name, fact]) => (fact === null ? [] : [factLine(name, cut(fact, room), paint)]))
+  const known = [...facts, ...unreadFacts(options.unread, now)]
+  const lines = known.flatMap(([name, fact]) =>
+    fact === null ? [] : [factLine(name, cutBetweenIds(fact, room), paint)],
+  )
   const [since = '', ...note] = view.pause === null ? [] : pauseLines(view.pause)
   if (view.pause === null) return [title, ...lines]
-  return [title, ...lines, factLine('paused for', since, paint), ...note.map((line) => ' '.repeat(14) + line)]
+  const advice =
+    view.pause.reason === 'drift'
+      ? [
+          `Once the code fits: holdfast resume ${view.id}`,
+          'Repair its journal: the same with --drop <seq>, or --result <seq=json>.',
+        ]
+      : []
+  return [
+    title,
+    ...lines,
+    factLine('paused for', since, paint),
+    ...[...note, ...advice].map((line) => ' '.repeat(14) + line),
+  ]
+}
+
+function underError({ error }: RunView, { stack = [] }: TimelineOptions): readonly string[] {
+  return stack.length > 0 ? stack : causeLines(error)
+}
+
+type Fact = readonly [name: string, text: string | null]
+
+/** A line for each name. A wait that is made later may still ask for it, so this only asks whether it is misspelt. */
+function unreadFacts(unread: UnreadMessages | undefined, now: number): readonly Fact[] {
+  if (unread === undefined) return []
+  const lines = unread.names.map(({ name, count, since, isAwaited }) => {
+    const age = formatMs(Math.max(0, now - since.getTime()))
+    const guess = isAwaited ? '' : '; no wait has asked for this name so far: misspelt?'
+    return `${visible(name)}: ${amount(count, 'message')}, ${count > 1 ? 'the oldest ' : ''}for ${age}${guess}`
+  })
+  const all = unread.isCapped ? [...lines, 'there are more'] : lines
+  return all.map((line, at): Fact => [at === 0 ? 'unread' : '', line])
 }
 
 function factLine(name: string, fact: string, paint: Paint): string {
@@ -99,7 +139,7 @@ function drawing(view: RunView, rows: readonly Row[], { width, paint, now, all =
       const time = padStart(times[at] ?? '', columns.time)
       const label = padEnd(cut(row.label, columns.label), columns.label)
       const bar = columns.bar === 0 ? '' : `${painted(row.stretches, columns.bar, began, end, paint)}  `
-      lines.push(`${paint('dim', time)}  ${label}  ${bar}${cut(row.detail, columns.detail)}`.trimEnd())
+      lines.push(`${paint('dim', time)}  ${label}  ${bar}${cutBetweenIds(row.detail, columns.detail)}`.trimEnd())
       at += 1
     }
     if (part.hidden.length > 0) lines.push(paint('dim', hiddenText(part.hidden, columns.time)))

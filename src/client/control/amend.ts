@@ -23,7 +23,7 @@ export interface Amendments {
   readonly seq: number | null
 }
 
-/** The entries that repair a run's journal. Throws INVALID_OPTION if an entry cannot be repaired. */
+/** The entries that repair a run's journal. Throws INVALID_OPTION if an entry cannot be repaired. @internal */
 export async function amendments(engine: Engine, id: string, given: readonly Amendment[]): Promise<Amendments> {
   checkAmendments(given)
   if (given.length === 0) return { amend: [], seq: null }

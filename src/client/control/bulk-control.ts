@@ -23,6 +23,7 @@ import {
 
 const liveStatuses = runStatuses.filter((status) => !isTerminal(status))
 
+/** @internal */
 export async function cancelRuns(
   engine: Engine,
   filter: Filter,
@@ -44,6 +45,7 @@ function allAlike(engine: Engine, control: Control): Bulk['requests'] {
   return async (runs) => runs.map(({ id }) => ({ ...control, id: engine.transitionId(), runId: id }))
 }
 
+/** @internal */
 export async function retryRuns(
   engine: Engine,
   filter: Filter,
@@ -62,6 +64,7 @@ export async function retryRuns(
 /** A run that is paused already, or being cancelled, cannot be paused. */
 const pausableStatuses = liveStatuses.filter((status) => status !== 'paused' && status !== 'cancelling')
 
+/** @internal */
 export async function pauseRuns(
   engine: Engine,
   filter: Filter,
@@ -78,6 +81,7 @@ export async function pauseRuns(
   return inBulk(engine, bulk, options)
 }
 
+/** @internal */
 export async function removeRuns(
   engine: Engine,
   filter: Filter,
@@ -99,6 +103,7 @@ export interface ResumeManyOptions extends NoteOptions, BulkOptions {
   readonly reason?: PauseReason | 'drift' | 'unreadable'
 }
 
+/** @internal */
 export async function resumeRuns(
   engine: Engine,
   filter: Filter,
@@ -137,7 +142,7 @@ function meant(engine: Engine, filter: Filter, all: unknown, where: string): Fil
   throw new HoldfastError(
     'INVALID_OPTION',
     isEmpty
-      ? `${where}: an empty filter matches every run. Say { all: true } if that is meant.`
+      ? `${where}: an empty filter matches every run. Say { all: true } in the second argument if that is meant.`
       : `${where}: { all: true } means every run and goes with the filter {}. Leave out one of the two.`,
   )
 }

@@ -44,6 +44,7 @@ export interface Bulk {
 
 type InTime = <Value>(work: () => Promise<Value>) => Promise<Value>
 
+/** @internal */
 export async function inBulk(engine: Engine, bulk: Bulk, options: BulkOptions & AbortOption): Promise<BulkOutcome> {
   const signal = checkAbortSignal(options.abortSignal)
   const inTime: InTime = (work) => abortable('This call', signal, work)

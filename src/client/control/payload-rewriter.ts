@@ -5,9 +5,10 @@ import type { Message } from '../../core/model/message.ts'
 import { damagedRow } from '../../core/payload/codec.ts'
 import type { Payloads } from '../../core/payload/payload.ts'
 import { endPlace, messagePlace, type Place } from '../../core/payload/place.ts'
-import { endedIn } from '../../core/rows/engine-message.ts'
+import { endedIn } from '../../core/model/engine-message.ts'
 import type { PayloadRewrite } from '../../store.ts'
 import { placeOfData } from '../read/run-view.ts'
+import { quotedText } from '../../core/text/printable.ts'
 
 /** Throws PAYLOAD_CORRUPT at a payload that cannot be read. */
 export class PayloadRewriter {
@@ -72,7 +73,7 @@ function sentIn(namespace: string, message: Message): Sent | null {
   const place = messagePlace(namespace, message)
   if (kind !== 'ended') return { payload: data, place, with: (payload) => payload }
   const ended = endedIn(message)
-  if (ended === null) throw damagedRow(place, `message ${JSON.stringify(message.id)}`, 'no run can have ended so')
+  if (ended === null) throw damagedRow(place, `message ${quotedText(message.id)}`, 'no run can have ended so')
   if (ended.status === 'not-found' || ended.data === null) return null
   const withPayload = (payload: string): string => JSON.stringify({ ...ended, data: payload })
   return { payload: ended.data, place: endPlace(namespace, name, ended), with: withPayload }

@@ -4,7 +4,8 @@
 //
 // An entry keeps its place and its meaning: only the text of its payload changes. A run that a session holds is skipped and tried
 // once more at the end; the answer counts those that are still held. Payloads under the current key are left alone, so a call may
-// be stopped anywhere and repeated.
+// be stopped anywhere and repeated. A call that goes on where another was stopped also visits the runs that had a holder then: the
+// cursor says between which ids they are.
 
 import { HoldfastError, isHoldfastError } from '../../core/errors/error.ts'
 import type { Run } from '../../core/model/run.ts'
@@ -15,8 +16,9 @@ import { loadMailbox } from '../../engine/store/mailbox-pages.ts'
 import type { DeadLetter, Page, PayloadRewrite, PayloadsRewritten, StoreAdmin } from '../../store.ts'
 import { abortable, assertNotAborted, checkAbortSignal } from '../abort-option.ts'
 import { adminOf } from '../read/find.ts'
-import { checkLetterCursorWord, checkRunCursor, letterCursorWord } from '../read/cursor.ts'
+import { letterCursorWord } from '../read/cursor.ts'
 import { PayloadRewriter } from './payload-rewriter.ts'
+import { HeldRange, lettersMark, removedMark, startOf, type RekeyStart } from './rekey-cursor.ts'
 
 export interface RekeyOptions {
   /** Goes on behind this run or dead letter: the `next` of a call that was stopped. @default from the newest run on */
@@ -58,11 +60,8 @@ const pageOptions = { limit: 500, mostBytes: 4 * 1024 * 1024 }
 const mostHeld = 10_000
 /** How many runs that cannot be read are named. */
 const mostNamed = 20
-/** In front of the id, for runs that were removed. */
-const removedMark = 'removed:'
-/** In front of the cursor of a dead letter. */
-const lettersMark = 'letters:'
 
+/** @internal */
 export async function rekeyRuns(engine: Engine, options: RekeyOptions = {}): Promise<RekeyResult> {
   checkOptions(options, ['after', 'rate', 'onProgress', 'abortSignal'], 'rekey()')
   const { rate = 500, after } = options
@@ -72,25 +71,7 @@ export async function rekeyRuns(engine: Engine, options: RekeyOptions = {}): Pro
   if (engine.payloads.currentKey === null) {
     throw new HoldfastError('INVALID_OPTION', 'rekey() needs a codec that has keys, such as encryptingCodec().')
   }
-  return new Rekeying(engine, options, rate).walk(from)
-}
-
-/** A part of the walk, and the cursor behind which it begins there. */
-interface Start {
-  readonly part: 'runs' | 'removed' | 'letters'
-  readonly after?: string
-}
-
-/** Throws INVALID_OPTION. */
-function startOf(after: string | undefined): Start {
-  const name = 'rekey({ after })'
-  if (after === undefined) return { part: 'runs' }
-  if (typeof after === 'string' && after.startsWith(lettersMark)) {
-    return { part: 'letters', after: checkLetterCursorWord(after.slice(lettersMark.length), name) }
-  }
-  checkRunCursor(after, name, removedMark)
-  if (after.startsWith(removedMark)) return { part: 'removed', after: after.slice(removedMark.length) }
-  return { part: 'runs', after }
+  return new Rekeying(engine, options, rate, from).walk()
 }
 
 class Rekeying {
@@ -110,34 +91,64 @@ class Rekeying {
   private skipped = 0
   private unreadable = 0
   private readonly named: RekeyResult['unreadableRuns'][number][] = []
-  /** Where to go on if it is stopped now; null if that is from the beginning. */
-  private next: string | null
+  private readonly from: RekeyStart
+  /** Behind which run or dead letter to go on if it is stopped now; null if that is from the beginning. */
+  private position: string | null
+  /** Where the runs are that had a holder: those of this call, and those of the stopped call that are still to be visited. */
+  private readonly heldRange: HeldRange
 
-  constructor(engine: Engine, options: RekeyOptions, rate: number) {
+  /** @internal */
+  constructor(engine: Engine, options: RekeyOptions, rate: number, from: RekeyStart) {
     this.engine = engine
     this.admin = adminOf(engine)
     this.rewriter = new PayloadRewriter(engine.payloads)
     this.options = options
     this.rate = rate
     this.signal = checkAbortSignal(options.abortSignal)
-    this.next = options.after ?? null
+    this.from = from
+    this.position = from.position
+    this.heldRange = new HeldRange(from.held)
   }
 
-  async walk(from: Start): Promise<RekeyResult> {
+  async walk(): Promise<RekeyResult> {
     try {
-      return await abortable('rekey()', this.signal, () => this.walkThrough(from))
+      return await abortable('rekey()', this.signal, () => this.walkThrough())
     } catch (error) {
-      if (this.signal?.aborted !== true || this.next === null) throw error
+      if (this.signal?.aborted !== true || this.position === null) throw error
       return this.sofar(this.next)
     }
   }
 
-  private async walkThrough({ part, after }: Start): Promise<RekeyResult> {
+  private async walkThrough(): Promise<RekeyResult> {
+    const { part, after, held } = this.from
     if (part === 'runs') await this.walkRuns(false, after)
     if (part !== 'letters') await this.walkRuns(true, part === 'removed' ? after : undefined)
     await this.walkLetters(part === 'letters' ? after : undefined)
+    if (held !== null) await this.visitHeld(held.newest, held.oldest)
     await this.tryHeldAgain()
     return this.sofar(null)
+  }
+
+  /** Where to go on if it is stopped now. */
+  private get next(): string | null {
+    return this.position === null ? null : `${this.position}${this.heldRange.text}`
+  }
+
+  /**
+   * The runs of these ids, and all between them: those that the stopped call could not write are among them. Some may have been
+   * removed since.
+   */
+  private async visitHeld(newest: string, oldest: string): Promise<void> {
+    const first = (await this.engine.store.get([newest])).filter((run) => run !== undefined)
+    await this.each(first, this.position, (run) => this.rekey(run))
+    for (const deleted of [false, true]) {
+      for (let after = newest; after > oldest;) {
+        const page = await this.admin.find({ deleted }, this.pageBehind(after))
+        const due = page.filter(({ id }) => id >= oldest)
+        await this.each(due, this.position, (run) => this.rekey(run))
+        after = page.at(-1)?.id ?? oldest
+      }
+    }
   }
 
   /** The caller has given up: nothing more is begun. */
@@ -167,10 +178,13 @@ class Rekeying {
     return { limit: this.pageSize, ...(after === undefined ? {} : { after }) }
   }
 
-  /** Does a page, reports it, and rests for as long as the rate demands. `next` is where to go on from then on. */
+  /**
+   * Does a page, reports it, and rests for as long as the rate demands. `position` is where to go on from then on, unless a dead
+   * letter of the page had to be left: then that page is done again.
+   */
   private async each<Item>(
     page: readonly Item[],
-    next: string | null,
+    position: string | null,
     work: (item: Item) => Promise<void>,
   ): Promise<void> {
     const { clock } = this.engine.ports
@@ -180,8 +194,8 @@ class Rekeying {
       await work(item)
     }
     this.assertNotAborted()
-    this.next = next
-    this.options.onProgress?.(this.sofar(next))
+    if (this.heldLetters.length === 0) this.position = position
+    this.options.onProgress?.(this.sofar(this.next))
     const restMs = (page.length * 1_000) / this.rate - (clock.monotonic() - begunAt)
     if (restMs > 0) await this.rest(Math.ceil(restMs))
     this.assertNotAborted()
@@ -236,7 +250,7 @@ class Rekeying {
     for (let left = list.length; left > 0;) {
       const page = list.slice(0, Math.min(left, this.pageSize))
       left -= page.length
-      await this.each(page, this.next, async (item) => {
+      await this.each(page, this.position, async (item) => {
         await work(item)
         // One that is still held was added at the end.
         list.shift()
@@ -249,6 +263,7 @@ class Rekeying {
     const outcome = await this.tried(run.id, () => this.rewriteRun(run))
     if (this.written > before) this.rewritten += 1
     if (outcome === 'held' || outcome === 'changed') {
+      this.heldRange.add(run.id)
       if (this.held.length < mostHeld) this.held.push(run.id)
       else this.skipped += 1
     }

@@ -63,6 +63,7 @@ export interface RemoveOptions extends AbortOption {
 
 const longestText = 1_000
 
+/** @internal */
 export async function cancelRun(engine: Engine, id: string, options: CancelOptions = {}): Promise<CancelOutcome> {
   const request = { ...cancelRequest(options), ...named(engine, id) }
   return cancelledOf(id, await controlOne(engine, request, options))
@@ -85,6 +86,7 @@ export function cancelRequest(options: CancelOptions): Control {
   return { kind: 'cancel', mode, reason: textOf(reason, 'reason') }
 }
 
+/** @internal */
 export async function pauseRun(engine: Engine, id: string, options: PauseOptions = {}): Promise<PauseOutcome> {
   checkOptions(options, ['reason', 'note', 'abortSignal'], 'pause()')
   const { reason, text } = pauseRequest(options)
@@ -97,7 +99,7 @@ export async function pauseRun(engine: Engine, id: string, options: PauseOptions
   return { outcome: answer.outcome === 'done' ? 'paused' : 'pausing', status: answer.run.status }
 }
 
-/** Pauses, all with the same reason and note. */
+/** Pauses, all with the same reason and note. @internal */
 export function pauseRequests(
   engine: Engine,
   options: PauseOptions,
@@ -156,6 +158,7 @@ async function steerAt(
   }
 }
 
+/** @internal */
 export async function resumeRun(engine: Engine, id: string, options: ResumeOptions = {}): Promise<ResumeOutcome> {
   checkOptions(options, ['note', 'amend', 'abortSignal'], 'resume()')
   const note = textOf(options.note, 'note')
@@ -174,7 +177,7 @@ export async function resumeRun(engine: Engine, id: string, options: ResumeOptio
   return { outcome: 'resumed', status: answer.run.status }
 }
 
-/** Resumptions without repairs, all with the same note. */
+/** Resumptions without repairs, all with the same note. @internal */
 export function resumeRequests(
   engine: Engine,
   note: string | undefined,
@@ -188,6 +191,7 @@ export function resumeRequests(
     })
 }
 
+/** @internal */
 export async function retryRun(engine: Engine, id: string, options: NoteOptions = {}): Promise<RetryOutcome> {
   checkOptions(options, ['note', 'abortSignal'], 'retry()')
   const { abortSignal } = options
@@ -199,7 +203,7 @@ export async function retryRun(engine: Engine, id: string, options: NoteOptions 
   return { outcome: 'retried', status: answer.run.status }
 }
 
-/** Requests to retry those that failed: the outcome that ended each of them is dropped, so that it comes anew. */
+/** Requests to retry those that failed: the outcome that ended each of them is dropped, so that it comes anew. @internal */
 export async function retryRequests(
   engine: Engine,
   runs: readonly Run[],
@@ -216,6 +220,7 @@ export async function retryRequests(
   })
 }
 
+/** @internal */
 export async function removeRun(engine: Engine, id: string, options: RemoveOptions = {}): Promise<void> {
   checkOptions(options, ['reason', 'abortSignal'], 'remove()')
   const request = { ...removeRequest(options), ...named(engine, id) }
@@ -239,6 +244,7 @@ async function controlOne(engine: Engine, request: ControlCommand, options: Abor
 /**
  * Sends commands to the store, and tells the worker of this process. A run that stays locked for about the storage timeout is
  * answered `busy`; with `waitsForLocks: false`, every locked run is, at once.
+ * @internal
  */
 export async function controlAll(
   engine: Engine,

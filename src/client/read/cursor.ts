@@ -52,6 +52,7 @@ export function checkLetterCursorWord(word: string, name: string): string {
   return checkLetterCursor(cursor, name)
 }
 
-function noCursor(after: unknown, name: string): HoldfastError {
+/** INVALID_OPTION for a text that no page returned. */
+export function noCursor(after: unknown, name: string): HoldfastError {
   return new HoldfastError('INVALID_OPTION', `${name} takes the \`next\` of another page. Got ${shown(after)}.`)
 }

@@ -1,8 +1,8 @@
 // A run as a file: its row and its whole journal, in a form that can be replayed anywhere. Payloads leave the codec and the
-// offload of this Holdfast behind: they are written with the default codec, in plain text. The secrets of tokens are blanked,
-// wherever a run has left one: a file may be copied, and the completion of a wait cannot be taken back.
+// offload of this Holdfast behind: they are written with the default codec, in plain text. The secrets of completion tokens
+// are blanked, wherever a run has left one: a file may be copied, and the completion of a wait cannot be taken back.
 
-import { blankTokens, noSecret } from '../../core/text/blank-tokens.ts'
+import { blankCompletionTokens, noSecret } from '../../core/completion/blank-completion-tokens.ts'
 import { jsonCodec, type Codec, type ErrorClass } from '../../core/payload/codec.ts'
 import { isEntryKind, type Entry } from '../../core/model/entry.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
@@ -40,6 +40,7 @@ export function exportCodec(errors: readonly ErrorClass[] = []): Codec {
 
 const codec = exportCodec()
 
+/** @internal */
 export async function exportRun(engine: Engine, reference: RunReference, options?: AbortOption): Promise<ExportedRun> {
   engine.assertOpen()
   const { run, entries } = await reading('export()', options, () =>
@@ -57,10 +58,10 @@ async function exportEntry(runId: string, entry: Entry, payloads: Payloads): Pro
   return withoutTokens({ ...entry, data: codec.encode(value, nowhere) })
 }
 
-/** The same data with every token in it blanked: the body that is replayed is given such tokens, too. */
+/** The same data with every completion token in it blanked: the body that is replayed is given such tokens, too. */
 function withoutTokens<Data>(data: Data): Data {
   const text = JSON.stringify(data)
-  const blanked = blankTokens(text)
+  const blanked = blankCompletionTokens(text)
   return blanked === text ? data : (JSON.parse(blanked) as Data)
 }
 

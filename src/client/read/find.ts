@@ -30,9 +30,9 @@ export interface Filter {
   readonly version?: number
   /** The run that asked for them. */
   readonly parent?: RunReference
-  /** Created at this time or later. */
+  /** Created at this time or later, by the clock of the process that made the id of the run: the id carries that time. */
   readonly createdFrom?: Date
-  /** Created before this time. */
+  /** Created before this time, by the same clock. */
   readonly createdBefore?: Date
   /** Those that were removed, and no others. @default false */
   readonly deleted?: boolean
@@ -77,10 +77,14 @@ const filterNames = [
   'createdBefore',
   'deleted',
 ]
+const optionsElsewhere = {
+  all: 'It is an option of cancelMany and its siblings, and belongs in their second argument: removeMany({}, { all: true }).',
+}
 const countedAtMost = 10_000
 /** The most that the column of a database holds. */
 const highestVersion = 2 ** 31 - 1
 
+/** @internal */
 export async function findRuns(engine: Engine, options: FindOptions = {}): Promise<RunPage> {
   checkOptions(options, [...filterNames, 'limit', 'after', 'abortSignal'], 'find()')
   const { limit = 50, after, abortSignal, ...filter } = options
@@ -99,7 +103,7 @@ async function pageOf(engine: Engine, found: readonly Run[], limit: number): Pro
   return { runs: await listed(engine, runs), next: found.length > limit ? (runs.at(-1)?.id ?? null) : null }
 }
 
-/** Runs as they stand in a list, with the error or the pause of those that have one. */
+/** Runs as they stand in a list, with the error or the pause of those that have one. @internal */
 export async function listed(engine: Engine, runs: readonly Run[]): Promise<readonly RunView[]> {
   const ended = runs.filter(({ status }) => status === 'failed' || status === 'paused')
   const loaded = await engine.store.load(lastEntryRequests(ended))
@@ -107,6 +111,7 @@ export async function listed(engine: Engine, runs: readonly Run[]): Promise<read
   return Promise.all(runs.map((run) => listedView(run, last.get(run.id), engine.payloads)))
 }
 
+/** @internal */
 export async function countRuns(engine: Engine, filter: Filter = {}, options: CountOptions = {}): Promise<CountResult> {
   checkOptions(options, ['atMost', 'abortSignal'], 'count()')
   const { atMost = countedAtMost } = options
@@ -118,9 +123,9 @@ export async function countRuns(engine: Engine, filter: Filter = {}, options: Co
   return { count: Math.min(count, atMost), isCapped: count > atMost }
 }
 
-/** The filter as the store takes it. Throws INVALID_OPTION at a field that could match no run. */
+/** The filter as the store takes it. Throws INVALID_OPTION at a field that could match no run. @internal */
 export function filterOf(filter: Filter, engine: Pick<Engine, 'limits' | 'registry'>): RunFilter {
-  checkOptions(filter, filterNames, 'A filter of runs')
+  checkOptions(filter, filterNames, 'A filter of runs', optionsElsewhere)
   const { ids, type, typePrefix, status, key, idempotencyKey, tag, version, parent, deleted } = filter
   const { createdFrom, createdBefore } = filter
   for (const [name, list] of Object.entries({ ids, type, status })) {
@@ -152,7 +157,7 @@ function yesOrNo(value: unknown, name: string): boolean {
   throw new HoldfastError('INVALID_OPTION', `${name} of a filter must be true or false. Got ${shown(value)}.`)
 }
 
-/** Every invariant of the store by name, with the runs that break it. */
+/** Every invariant of the store by name, with the runs that break it. @internal */
 export async function checkInvariants({ store }: Engine, options?: AbortOption): Promise<readonly InvariantCheck[]> {
   const { doctor } = store as Partial<StoreAdmin>
   if (doctor === undefined)
@@ -160,7 +165,7 @@ export async function checkInvariants({ store }: Engine, options?: AbortOption):
   return reading('doctor()', options, () => doctor.call(store))
 }
 
-/** The queries for operators, which a store of a third party may lack. Throws INVALID_OPTION then. */
+/** The queries for operators, which a store of a third party may lack. Throws INVALID_OPTION then. @internal */
 export function adminOf({ store }: Engine): StoreAdmin {
   const admin = store as Partial<StoreAdmin>
   if (typeof admin.find === 'function' && typeof admin.count === 'function') return admin as StoreAdmin

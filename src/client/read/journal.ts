@@ -5,7 +5,7 @@ import { HoldfastError } from '../../core/errors/error.ts'
 import { digits } from '../../core/definition/limits.ts'
 import { checkOptions } from '../../core/text/suggest.ts'
 import type { Engine } from '../../engine/engine.ts'
-import { bytesAtOnce } from '../../engine/batch/message-reader.ts'
+import { bytesAtOnce } from '../../engine/batch/turn-loads.ts'
 import { loadJournal } from '../../engine/store/journal-pages.ts'
 import { abortable, abortableLoads, checkAbortSignal, type AbortOption } from '../abort-option.ts'
 import { checkWhole } from './cursor.ts'
@@ -31,7 +31,7 @@ export interface JournalPagesOptions extends AbortOption {
 
 const mostEntries = 10_000
 
-/** The journal, or this many entries of it, as one list. Throws RUN_NOT_FOUND, or INVALID_OPTION if it is too long for that. */
+/** The journal, or this many entries of it, as one list. Throws RUN_NOT_FOUND, or INVALID_OPTION if it is too long for that. @internal */
 export async function readJournal(
   engine: Engine,
   reference: RunReference,
@@ -57,7 +57,7 @@ async function asList(
   return views
 }
 
-/** The journal page by page, none of them empty. Never more than one page is held in memory. */
+/** The journal page by page, none of them empty. Never more than one page is held in memory. @internal */
 export function journalPages(
   engine: Engine,
   reference: RunReference,

@@ -13,7 +13,7 @@ import { checkExported, exportCodec, type ExportedRun } from './export-run.ts'
 import type { RunReference } from '../run-reference.ts'
 import { wholeJournal } from './whole-journal.ts'
 
-/** Replays a run against the workflow that is registered for it. Throws RUN_NOT_FOUND or WORKFLOW_UNKNOWN. */
+/** Replays a run against the workflow that is registered for it. Throws RUN_NOT_FOUND or WORKFLOW_UNKNOWN. @internal */
 export async function replayHere(
   engine: Engine,
   services: unknown,

@@ -12,7 +12,7 @@ export interface JournaledRun {
   readonly entries: readonly Entry[]
 }
 
-/** Reads a journal from its first entry on, or from the `base` of the run: nothing before that is replayed. */
+/** Reads a journal from its first entry on, or from the `base` of the run: nothing before that is replayed. @internal */
 export async function wholeJournal(
   { store }: Pick<Engine, 'store'>,
   reference: RunReference,

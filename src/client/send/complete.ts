@@ -1,10 +1,17 @@
-// Completes a wait from outside with a token that its run has issued. The answer to a forged token tells nothing about any run, not
-// even whether it exists.
+// Completes a wait from outside with a completion token that its run has issued. The answer to a forged token tells nothing
+// about any run, not even whether it exists.
 
 import { bug } from '../../core/errors/error.ts'
-import { messagePlaceOf } from '../../core/payload/place.ts'
+import type { Payloads } from '../../core/payload/payload.ts'
+import { messagePlaceOf, type Place } from '../../core/payload/place.ts'
+import { refusalOf } from '../../core/payload/refusal.ts'
 import type { RunStatus } from '../../core/model/run.ts'
-import { isSecretOf, readToken, tokenSignal, type Token } from '../../core/model/token.ts'
+import {
+  isSecretOf,
+  readCompletionToken,
+  completionSignal,
+  type CompletionToken,
+} from '../../core/completion/completion-token.ts'
 import { checkOptions } from '../../core/text/suggest.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { entryRequest } from '../../engine/store/journal-pages.ts'
@@ -23,6 +30,7 @@ export type CompleteOutcome =
   /** No run has issued it, or its run has begun anew since. */
   | { readonly outcome: 'invalid-token' }
 
+/** @internal */
 export async function completeToken(
   engine: Engine,
   text: string,
@@ -32,15 +40,15 @@ export async function completeToken(
   engine.assertOpen()
   checkOptions(options, ['abortSignal'], 'complete()')
   const abortSignal = checkAbortSignal(options.abortSignal)
-  const token = readToken(text)
+  const token = readCompletionToken(text)
   if (token === null || !(await abortable('complete()', abortSignal, () => isIssued(engine, token)))) {
     return { outcome: 'invalid-token' }
   }
   const { runId, seq } = token
   const { payloads } = engine
-  const name = tokenSignal(seq)
+  const name = completionSignal(seq)
   const place = messagePlaceOf(payloads.namespace, { kind: 'signal', runId, name, id: name })
-  const data = await payloads.keep(payloads.encode(value, place), place)
+  const data = await payloads.keep(valueText(payloads, value, place), place)
   const delivered = await engine.send({ id: name, runId, kind: 'signal', name, data, policy: null }, abortSignal)
   if (delivered.outcome === 'target-not-found') return { outcome: 'invalid-token' }
   // Completions are bounded by the tokens that the run has issued: a mailbox full of signals refuses none.
@@ -50,7 +58,15 @@ export async function completeToken(
   return { outcome: 'target-terminated', runId, status: delivered.status }
 }
 
-async function isIssued({ store, payloads, ports }: Engine, { runId, seq, secret }: Token): Promise<boolean> {
+function valueText(payloads: Payloads, value: unknown, place: Place): string {
+  try {
+    return payloads.encode(value, place)
+  } catch (error) {
+    throw refusalOf(error, 'The value of the completion token')
+  }
+}
+
+async function isIssued({ store, payloads, ports }: Engine, { runId, seq, secret }: CompletionToken): Promise<boolean> {
   const [[run], [page]] = await Promise.all([store.get([runId]), store.load([entryRequest(runId, seq)])])
   const entry = page?.entries[0]
   // The tokens of a run expire when it begins anew.

@@ -63,6 +63,7 @@ export interface RetryDeadLetterOptions extends AbortOption {
 /** The outcome of sending a letter again. It is dead no more if, and only if, it was delivered or queued. */
 export type RetryDeadLetterOutcome = SignalOutcome | BroadcastOutcome | { readonly outcome: 'not-dead' }
 
+/** @internal */
 export async function listDeadLetters(engine: Engine, options: DeadLetterOptions = {}): Promise<DeadLetterPage> {
   checkOptions(options, ['name', 'run', 'limit', 'after', 'abortSignal'], 'deadLetters()')
   const { name, run, limit = 50, after, abortSignal } = options
@@ -85,7 +86,7 @@ export async function listDeadLetters(engine: Engine, options: DeadLetterOptions
   }
 }
 
-/** Sends a dead letter again, to its topic or to a run. */
+/** Sends a dead letter again, to its topic or to a run. @internal */
 export async function retryDeadLetter(
   engine: Engine,
   reference: DeadLetterReference,
@@ -109,7 +110,7 @@ export async function retryDeadLetter(
   })
 }
 
-/** Discards a dead letter, unless it is dead no more. */
+/** Discards a dead letter, unless it is dead no more. @internal */
 export async function discardDeadLetter(
   engine: Engine,
   reference: DeadLetterReference,

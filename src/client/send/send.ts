@@ -7,8 +7,11 @@ import { HoldfastError } from '../../core/errors/error.ts'
 import { checkKey } from '../../core/model/key.ts'
 import { atMost, type Limits } from '../../core/definition/limits.ts'
 import { isPassedOnId } from '../../core/model/message.ts'
-import { messagePlaceOf, topicPlace } from '../../core/payload/place.ts'
+import type { Payloads } from '../../core/payload/payload.ts'
+import { messagePlaceOf, topicPlace, type Place } from '../../core/payload/place.ts'
+import { refusalOf } from '../../core/payload/refusal.ts'
 import type { RunStatus } from '../../core/model/run.ts'
+import { quotedText } from '../../core/text/printable.ts'
 import { checkOptions, shown } from '../../core/text/suggest.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { OutgoingMessage } from '../../engine/batch/mailer.ts'
@@ -67,7 +70,7 @@ export interface PreparedSend<Outcome> {
 /** Ids that begin like this are made by the engine, for its own messages. */
 const reservedIds = ['token:', 'ended:', 'refused:', 'broadcast:']
 
-/** Checks the payload of a signal. Throws INVALID_NAME, INVALID_OPTION or INVALID_INPUT. */
+/** Checks the payload of a signal. Throws INVALID_NAME, INVALID_OPTION or INVALID_INPUT. @internal */
 export async function signalPayloadOf(
   engine: Engine,
   named: string | Topic,
@@ -80,7 +83,7 @@ export async function signalPayloadOf(
   return { id: checked, name, topic, value: topic === null ? payload : await topic.validate(payload) }
 }
 
-/** The content as a message to that run. */
+/** The content as a message to that run. @internal */
 export async function messageTo(
   { payloads, limits }: Engine,
   runId: string,
@@ -89,8 +92,21 @@ export async function messageTo(
   const { id, name, topic, value } = content
   const kind = topic === null ? 'signal' : 'topic-signal'
   const place = messagePlaceOf(payloads.namespace, { kind, runId, name, id })
-  const data = await payloads.keep(payloads.encode(value, place), place)
+  const data = await payloads.keep(payloadText(payloads, value, place, { kind: 'signal', name }), place)
   return { id, runId, kind, name, data, policy: topic?.policy ?? null, mostUnread: limits.mailbox }
+}
+
+function payloadText(
+  payloads: Payloads,
+  value: unknown,
+  place: Place,
+  { kind, name }: { readonly kind: 'signal' | 'topic'; readonly name: string },
+): string {
+  try {
+    return payloads.encode(value, place)
+  } catch (error) {
+    throw refusalOf(error, `The payload of ${kind} ${quotedText(name)}`)
+  }
 }
 
 async function readySignal(
@@ -117,7 +133,8 @@ async function readySignal(
   }
 }
 
-export async function readyBroadcast(
+/** @internal */
+export async function prepareBroadcast(
   engine: Engine,
   topic: Topic,
   payload: unknown,
@@ -128,6 +145,7 @@ export async function readyBroadcast(
   return { message, abortSignal, outcome: (delivered) => broadcastOutcome(engine.limits, message, delivered) }
 }
 
+/** @internal */
 export async function broadcastOf(
   engine: Engine,
   topic: Topic,
@@ -147,11 +165,11 @@ export async function broadcastOf(
     options.expiresIn === undefined ? null : toMs(options.expiresIn, 'broadcast(…, { expiresIn })', someTime)
   const { payloads, limits } = engine
   const place = topicPlace(payloads.namespace, topic.name, id)
-  const data = await payloads.keep(payloads.encode(value, place), place)
+  const data = await payloads.keep(payloadText(payloads, value, place, { kind: 'topic', name: topic.name }), place)
   return { id, topic: topic.rules, data, policy: topic.policy, expiresInMs, mostKept: limits.retained }
 }
 
-/** Sends a request that is ready. Requests of the same turn go to the store together, in their order. */
+/** Sends a request that is ready. Requests of the same turn go to the store together, in their order. @internal */
 export async function send<Outcome>(
   engine: Engine,
   { message, abortSignal, outcome }: PreparedSend<Outcome>,
@@ -159,6 +177,7 @@ export async function send<Outcome>(
   return outcome(message === null ? { outcome: 'target-not-found' } : await engine.send(message, abortSignal))
 }
 
+/** @internal */
 export async function signalRun(
   engine: Engine,
   target: Target,
@@ -169,7 +188,7 @@ export async function signalRun(
   return send(engine, await checkedSignal(engine, target, named, payload, options))
 }
 
-/** A signal that has been checked, all of it. */
+/** A signal that has been checked, all of it. @internal */
 export async function checkedSignal(
   engine: Engine,
   target: Target,
@@ -220,7 +239,7 @@ function mailboxFull(limits: Limits, runId: string, signalId: string): HoldfastE
 function topicFull(limits: Limits, topic: string, signalId: string): HoldfastError {
   return new HoldfastError(
     'TOPIC_FULL',
-    `The topic "${topic}" is full: it keeps ${atMost(limits, 'retained')} broadcasts for later subscribers. Send it again once ` +
+    `The topic ${quotedText(topic)} is full: it keeps ${atMost(limits, 'retained')} broadcasts for later subscribers. Send it again once ` +
       'some of them were taken or have aged, or raise the limit.',
     { details: { topic, signalId, limit: 'retained', most: limits.retained } },
   )

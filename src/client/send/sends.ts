@@ -46,7 +46,7 @@ export interface Sender {
     key: string,
     name: string | Topic,
     payload: unknown,
-    input: Input,
+    input: NoInfer<Input>,
     options?: SendOrStartOptions,
   ): Promise<SendOrStartOutcome>
   /** Starts many runs at once. One answer for each, in order; a start that fails does not affect the others. */

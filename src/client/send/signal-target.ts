@@ -10,7 +10,7 @@ import type { Engine } from '../../engine/engine.ts'
 import type { RunFilter } from '../../store.ts'
 import { adminOf } from '../read/find.ts'
 import { idOf, type RunReference } from '../run-reference.ts'
-import { storedKey } from '../stored-key.ts'
+import { storedKey, warnOfUnknownKey } from '../stored-key.ts'
 
 /** A run by its business key: the live one of that type that has it, else the one that had it last. */
 export interface KeyReference {
@@ -33,7 +33,7 @@ export function knownId(target: Target): string | null {
   throw unnamed(target)
 }
 
-/** The id of the run that is meant; null if there is none. */
+/** The id of the run that is meant; null if there is none. @internal */
 export async function resolve(engine: Engine, target: Target): Promise<string | null> {
   const id = knownId(target)
   // Nothing else is the id of a run, and a store of several shards could not even look for it.
@@ -44,12 +44,14 @@ export async function resolve(engine: Engine, target: Target): Promise<string | 
   const [live] = await admin.find({ ...filter, statuses: liveStatuses }, { limit: 1 })
   if (live !== undefined) return live.id
   const [last] = await admin.find(filter, { limit: 1 })
+  if (last === undefined) warnOfUnknownKey(engine, type, key)
   return last?.id ?? null
 }
 
 function unnamed(target: unknown): HoldfastError {
+  const missing = typeof target === 'object' && target !== null && 'key' in target ? ' without a type' : ''
   return new HoldfastError(
     'INVALID_OPTION',
-    `The target of a signal is the id of a run, its handle, or { type, key }. Got ${shown(target)}.`,
+    `The target of a signal is the id of a run, its handle, or { type, key }. Got ${shown(target)}${missing}.`,
   )
 }

@@ -3,7 +3,7 @@
 
 import type { Definition } from '../../core/definition/definition.ts'
 import type { Topic } from '../../core/definition/declared-topic.ts'
-import type { MessageDraft } from '../../core/rules/messages/unit-of-work.ts'
+import type { MessageDraft } from '../../core/model/message.ts'
 import { checkOptions } from '../../core/text/suggest.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { Client } from '../client.ts'
@@ -33,6 +33,7 @@ export interface SendOrStart {
 
 const optionNames = startOptionNames.filter((name) => name !== 'key' && name !== 'onConflict')
 
+/** @internal */
 export async function sendOrStart(engine: Engine, client: Client, given: SendOrStart): Promise<SendOrStartOutcome> {
   engine.assertOpen()
   const { workflow, key, name, payload, input, options = {} } = given

@@ -5,7 +5,7 @@ import { someTime, toMs, type Duration } from '../../core/definition/duration.ts
 import { HoldfastError } from '../../core/errors/error.ts'
 import { isRunId } from '../../core/model/run-id.ts'
 import { checkKey, checkScope, type KeyScope } from '../../core/model/key.ts'
-import { checkMetadata, checkTags } from '../../core/model/labels.ts'
+import { checkMetadata, checkTags } from '../../core/definition/labels.ts'
 import { atMost, type Limits } from '../../core/definition/limits.ts'
 import { checkOptions, shown } from '../../core/text/suggest.ts'
 import type { Due } from '../../core/model/due.ts'
@@ -201,7 +201,8 @@ export function checkId(id: string): string {
   if (isRunId(id)) return id
   throw new HoldfastError(
     'INVALID_OPTION',
-    `The id of a run must be a UUID of version 7 in lower case. Got ${shown(id)}.`,
+    `The id of a run must be a UUID of version 7 in lower case. Got ${shown(id)}. A name of your own is ` +
+      `a { key }, which one live run has, or an { idempotencyKey }.`,
     { details: { id } },
   )
 }

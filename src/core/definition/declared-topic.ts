@@ -7,7 +7,7 @@ import type { MessagePolicy } from '../model/topic.ts'
 import { isPrintable } from '../text/printable.ts'
 import { isSchema, validate, type Schema } from './schema.ts'
 import { checkOptions, didYouMean, shown } from '../text/suggest.ts'
-import { tokenPrefix } from '../model/token.ts'
+import { completionPrefix } from '../completion/completion-token.ts'
 import type { Delivery, TopicRules } from '../model/topic.ts'
 
 export interface TopicOptions<Payload> {
@@ -77,11 +77,11 @@ export function checkSignalName(name: unknown, what: string): string {
       `${what} needs a name: printable text of 1 to ${longestName} characters. Got ${shown(name)}.`,
     )
   }
-  // Ends of runs and completions of tokens come into the same mailbox, under such names.
-  if (!isRunId(name) && !name.startsWith(tokenPrefix)) return name
+  // Ends of runs and completions of `ctx.token()` come into the same mailbox, under such names.
+  if (!isRunId(name) && !name.startsWith(completionPrefix)) return name
   throw new HoldfastError(
     'INVALID_NAME',
-    `${what} cannot be called ${shown(name)}: ids of runs, and names that begin with "${tokenPrefix}", have a meaning of ` +
+    `${what} cannot be called ${shown(name)}: ids of runs, and names that begin with "${completionPrefix}", have a meaning of ` +
       'their own. Choose another name.',
   )
 }

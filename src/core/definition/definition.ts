@@ -152,6 +152,11 @@ export interface Host {
   heartbeat(runId: string): void
   /** Store time as far as this process knows: never ahead of it. */
   now(): number
+  /**
+   * When this worker first met a run that it may leave to others, with this last entry; null if that cannot be remembered.
+   * @default nothing is remembered
+   */
+  firstMet?(run: Pick<Run, 'id' | 'seq'>): number | null
   /** The interval of polling a condition without a notification. */
   readonly untilIntervalMs: number
   /**
@@ -167,7 +172,10 @@ export interface Host {
   commit(transition: Transition): Promise<Acknowledged>
   /** Runs work in a transaction of the user's; null if the store has none. */
   readonly transact: Transact | null
-  /** The key from which the secrets of tokens are derived. @default there is none: entries keep the secrets themselves */
+  /**
+   * The key from which the secrets of completion tokens are derived. @default there is none: entries keep the secrets
+   * themselves
+   */
   readonly tokenKey?: string | null
 }
 

@@ -87,9 +87,19 @@ export function toMs(duration: Duration, what: string, bounds?: Bounds): number 
   )
 }
 
+/** What takes a point in time in place of a duration. */
+const otherCalls: Readonly<Record<string, string>> = {
+  'ctx.sleep': 'Use ctx.sleepUntil.',
+  'start(…, { delay })': 'Use { runAt }.',
+}
+
 function msOf(duration: Duration, what: string): number {
   if (typeof duration === 'string') return parseDuration(duration, what)
-  if (typeof duration !== 'number') throw invalid(duration, what, `${shown(duration)} is neither a number nor text.`)
+  if (typeof duration !== 'number') {
+    const isDate = (duration as unknown) instanceof Date
+    const why = isDate ? 'a Date is a point in time, not how long.' : `${shown(duration)} is neither a number nor text.`
+    throw invalid(duration, what, why + (isDate ? ` ${otherCalls[what] ?? ''}`.trimEnd() : ''))
+  }
   return wholeMs(duration, duration, what)
 }
 

@@ -13,15 +13,18 @@ const key = Symbol.for('holdfast.retryMark')
  * An error that is not retried, overriding the policy.
  *
  * Given an error, it marks and returns the same error, so `instanceof` and `name` still hold. An error that is frozen is
- * wrapped instead, as `cause`.
+ * wrapped instead, as `cause`. Given a message, it takes a `cause` as every error does.
  *
  * @example
  * const charge = (card: { expired: boolean }) => {
  *   if (card.expired) throw fatal('The card has expired: another attempt cannot help.')
  * }
  */
-export function fatal(messageOrError: string | Error): Error {
-  return marked(messageOrError, { kind: 'fatal' })
+export function fatal(message: string, options?: { readonly cause?: unknown }): Error
+export function fatal(messageOrError: string | Error): Error
+export function fatal(messageOrError: string | Error, options: { readonly cause?: unknown } = {}): Error {
+  const isMessage = typeof messageOrError === 'string'
+  return marked(isMessage ? new Error(messageOrError, options) : messageOrError, { kind: 'fatal' })
 }
 
 /**

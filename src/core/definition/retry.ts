@@ -107,7 +107,11 @@ export type Retry = RetryOptions | keyof typeof retryPresets
 export function retryPolicy(retry: Retry | undefined, inherited: RetryPolicy, where: string): RetryPolicy {
   if (retry === undefined) return inherited
   if (typeof retry === 'string') return preset(retry, where)
-  checkOptions(retry, optionNames, where)
+  if (typeof retry !== 'object') {
+    const names = Object.keys(retryPresets).join(', ')
+    throw invalid(where, `a plain object such as { maxAttempts: 3 }, or one of the presets ${names}`, retry)
+  }
+  checkOptions(retry, retryOptionNames, where)
   const {
     maxAttempts = inherited.maxAttempts,
     kind = inherited.kind,
@@ -139,16 +143,27 @@ export function retryDelay(policy: RetryPolicy, failedAttempt: number, random: R
 }
 
 export type AfterFailure =
-  | { readonly retry: true; readonly delayMs: number }
-  | { readonly retry: false; readonly because: 'fatal' | 'not-retryable' | 'exhausted' }
+  | { readonly retry: true; readonly delayMs: number; readonly broken?: BrokenPredicate }
+  | {
+      readonly retry: false
+      readonly because: 'fatal' | 'not-retryable' | 'exhausted'
+      readonly broken?: BrokenPredicate
+    }
+
+/** The predicate of the policy threw, or gave no answer, so the failure is retried as any other. */
+export interface BrokenPredicate {
+  readonly error: unknown
+}
 
 /** The decision after a failed attempt. A mark on the error overrides the policy; the number of attempts bounds both. */
 export function afterFailure(policy: RetryPolicy, failedAttempt: number, error: unknown, random: Random): AfterFailure {
   const mark = retryMarkOf(error)
   if (mark?.kind === 'fatal') return { retry: false, because: 'fatal' }
-  if (mark === undefined && !isRetryable(policy, error)) return { retry: false, because: 'not-retryable' }
-  if (failedAttempt >= policy.maxAttempts) return { retry: false, because: 'exhausted' }
-  return { retry: true, delayMs: mark?.delayMs ?? retryDelay(policy, failedAttempt, random) }
+  const judged = mark === undefined ? judge(policy, error) : true
+  if (judged === false) return { retry: false, because: 'not-retryable' }
+  const broken = judged === true ? {} : { broken: judged }
+  if (failedAttempt >= policy.maxAttempts) return { retry: false, because: 'exhausted', ...broken }
+  return { retry: true, delayMs: mark?.delayMs ?? retryDelay(policy, failedAttempt, random), ...broken }
 }
 
 function rawDelay({ kind, initialMs, factor }: RetryPolicy, attempt: number): number {
@@ -170,18 +185,41 @@ function jitterOf(jitter: Jitter, raw: number, random: Random): number {
   }
 }
 
-/** A predicate that throws does not forbid the retry. */
-function isRetryable(policy: RetryPolicy, error: unknown): boolean {
+/** A predicate that throws, or answers with a promise, does not forbid the retry. */
+function judge(policy: RetryPolicy, error: unknown): boolean | BrokenPredicate {
   try {
-    return policy.retryable(error)
-  } catch {
-    return true
+    const answer: unknown = policy.retryable(error)
+    if (!answer) return false
+    if (answer instanceof Promise) return { error: promised(answer) }
+  } catch (thrown) {
+    return { error: thrown }
   }
+  return true
+}
+
+/** A promise counts as true, whatever it would say, and the attempt cannot wait for it. */
+function promised(answer: Promise<unknown>): HoldfastError {
+  answer.catch(() => undefined)
+  return new HoldfastError('INVALID_OPTION', 'it returned a promise, and must return true or false at once')
 }
 
 const kinds = ['exponential', 'linear', 'constant'] as const
 const jitterModes = ['none', 'add', 'symmetric'] as const
-const optionNames = ['maxAttempts', 'kind', 'initial', 'factor', 'max', 'min', 'jitter', 'retryable'] as const
+export const retryOptionNames = [
+  'maxAttempts',
+  'kind',
+  'initial',
+  'factor',
+  'max',
+  'min',
+  'jitter',
+  'retryable',
+] as const
+
+/** Other names under which people look for `retry`. */
+export const retryNames: Readonly<Record<string, string>> = Object.fromEntries(
+  ['retries', 'attempts', 'maxAttempts'].map((name) => [name, 'Did you mean retry: { maxAttempts: 3 }?']),
+)
 
 function preset(name: string, where: string): RetryPolicy {
   const names = Object.keys(retryPresets)

@@ -2,6 +2,7 @@
 
 import { uniqueText } from '../model/key.ts'
 import type { FleetInvariant, RunState, Violation } from './invariant.ts'
+import { quotedText } from '../text/printable.ts'
 
 export const oneKeyOneLiveRun: FleetInvariant = {
   name: 'one_key_one_live_run',
@@ -42,5 +43,5 @@ function shared(
   }
   return [...byText]
     .filter(([, ids]) => ids.length > 1)
-    .flatMap(([text, ids]) => ids.map((runId) => ({ runId, message: `${ids.length} runs have "${text}"` })))
+    .flatMap(([text, ids]) => ids.map((runId) => ({ runId, message: `${ids.length} runs have ${quotedText(text)}` })))
 }

@@ -1,6 +1,7 @@
 // The invariants of a journal, and of the fields of a row that follow from it.
 
-import { delaysEnd, type Entry } from '../model/entry.ts'
+import type { Entry } from '../model/entry.ts'
+import { delaysEnd } from '../model/transition.ts'
 import type { UndoState } from '../model/run.ts'
 import { firstTwice, isKind, outcomesOf, sinceBase, type RunInvariant, type RunState } from './invariant.ts'
 

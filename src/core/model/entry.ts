@@ -3,7 +3,7 @@
 // user's payload after the codec. A store keeps all three without interpreting them.
 
 import type { Crowded, Ended, MessageKind, Refused } from './message.ts'
-import type { PauseReason, UndoState } from './run.ts'
+import type { PauseReason } from './run.ts'
 import type { RecordedCondition } from './wait-condition.ts'
 
 /** What a transition appends: an entry that does not yet have its place and time. */
@@ -38,22 +38,37 @@ export type Draft =
   /** A wait is over. `data` is the payload of the message that ended it; null if it was time. */
   | { readonly kind: 'woken'; readonly name: string; readonly meta: WokenMeta; readonly data: string | null }
   /**
-   * A decider decided on an input; what follows from it comes next, in the same transition. `name` is the input's type,
-   * `data` the input; null if the run was started with it, or if it cannot be read.
+   * A decider decided on an input; the result comes next, in the same transition. `name` is the input's type, `data` the
+   * input; null if the run was started with it, or if it cannot be read.
    */
   | { readonly kind: 'input'; readonly name: string | null; readonly meta: InputMeta; readonly data: string | null }
-  /** What happened, as its decider sees it: its state is the fold of these. `name` is the type of the event. */
-  | { readonly kind: 'event'; readonly name: string; readonly meta: null; readonly data: string }
-  /** A decider asks for a side effect: `charge`, `charge#2` is its type and occurrence. `data` is the effect. */
+  /** The input before it was rejected. `data` is the rejection. */
+  | { readonly kind: 'input-rejected'; readonly name: null; readonly meta: null; readonly data: string }
+  /** The input before it could not be decided, and changed nothing. `data` is the error. */
+  | { readonly kind: 'input-failed'; readonly name: null; readonly meta: null; readonly data: string }
+  /** An event of a decider: its state is the fold of these. `name` is the type of the event. */
+  | { readonly kind: 'event'; readonly name: string; readonly meta: EventMeta | null; readonly data: string }
+  /** A decider asks for a side effect. `name` is its type and the number of this entry: `charge#17`. `data` is the effect. */
   | { readonly kind: 'effect'; readonly name: string; readonly meta: null; readonly data: string }
   /** A side effect was performed. Its return value is the input that follows; there is none if it returned nothing. */
   | { readonly kind: 'effect-succeeded'; readonly name: string; readonly meta: AttemptMeta; readonly data: null }
   /** A side effect gave up. `data` is the error of its last attempt. */
   | { readonly kind: 'effect-failed'; readonly name: string; readonly meta: AttemptMeta; readonly data: string }
-  /** An input is due later: `data`. `name` is the key of the timer; it replaces the one that has that key. */
+  /**
+   * An input is due later: `data`. `name` is the key of the timer, and it replaces the one that has that key; a timer without
+   * a key has `#` and the number of this entry.
+   */
   | { readonly kind: 'timer'; readonly name: string; readonly meta: TimerMeta; readonly data: string }
   /** The timer of that key will not fire. */
   | { readonly kind: 'timer-cancelled'; readonly name: string; readonly meta: null; readonly data: null }
+  /** The input of a timer could not be decided, as often as it was tried. `data` is the error of the last attempt. */
+  | { readonly kind: 'timer-failed'; readonly name: string; readonly meta: AttemptMeta; readonly data: string }
+  /** A decider started another run: `name` is its type. Its input is in its own journal. */
+  | { readonly kind: 'start-sent'; readonly name: string; readonly meta: null; readonly data: null }
+  /** A decider sent a signal: `name`. Its payload is in the mailbox of its target. */
+  | { readonly kind: 'signal-sent'; readonly name: string; readonly meta: null; readonly data: null }
+  /** The fold of all entries before it: `data`. Nothing depends on it: without it the journal is read from its beginning. */
+  | { readonly kind: 'snapshot'; readonly name: null; readonly meta: SnapshotMeta; readonly data: string }
   /** A line of the run's own log. */
   | { readonly kind: 'logged'; readonly name: string; readonly meta: null; readonly data: string }
   /** `data` is the hash of a secret with which an outside caller can complete a wait. */
@@ -110,12 +125,18 @@ const kinds: Readonly<Record<Draft['kind'], true>> = {
   waiting: true,
   woken: true,
   input: true,
+  'input-rejected': true,
+  'input-failed': true,
   event: true,
   effect: true,
   'effect-succeeded': true,
   'effect-failed': true,
   timer: true,
   'timer-cancelled': true,
+  'timer-failed': true,
+  'start-sent': true,
+  'signal-sent': true,
+  snapshot: true,
   logged: true,
   issued: true,
   exposed: true,
@@ -197,21 +218,36 @@ export interface StepMeta extends AttemptMeta {
 
 export interface InputMeta {
   readonly from: InputSource
-  /** `already-completed`: the run had come to its end before, and the input changed nothing. */
-  readonly outcome: 'accepted' | 'rejected' | 'already-completed'
-  /** Why it was rejected. */
-  readonly reason: string | null
+  /**
+   * `failed`: deciding it threw. `already-completed`: the instance was over before. `duplicate`: its command was decided
+   * before. Of the others, `input-rejected` has the rejection and `event` entries have the events.
+   */
+  readonly outcome: 'accepted' | 'rejected' | 'failed' | 'already-completed' | 'duplicate'
+  /** The id of the command: its repetition gets this outcome again. Left out if its sender gave none. */
+  readonly command?: string
 }
 
 export type InputSource =
   /** The run was started with it: it is the data of its first entry. */
   | { readonly kind: 'start' }
+  /** A client had it decided at once. */
+  | { readonly kind: 'call' }
   /** It came from the mailbox: this is the id of that message. */
   | { readonly kind: 'message'; readonly id: string }
   /** A side effect returned it, or gave up. */
   | { readonly kind: 'effect'; readonly name: string }
   /** A timer of that key was due, at that time. */
   | { readonly kind: 'timer'; readonly name: string; readonly dueAt: number }
+
+export interface EventMeta {
+  /** The version of the form of its data. */
+  readonly version: number
+}
+
+export interface SnapshotMeta {
+  /** Of the code that folded it: code with another fingerprint passes it over. */
+  readonly fingerprint: string
+}
 
 /** When a timer is due: at a point in time, or this long after the commit of its entry. */
 export interface TimerMeta {
@@ -344,32 +380,4 @@ export interface FoundCall {
   readonly name: string
   /** The file, line and column of the call; null if they are not known. */
   readonly place: string | null
-}
-
-/**
- * Whether the run has work to do before it may fail or be cancelled: a step to undo, or a child that it must outlast.
- * So only its holder can end it.
- */
-export function delaysEnd(draft: Draft | Damaged): boolean {
-  if (draft.kind === 'begun') return true
-  if (isUndoable(draft)) return draft.meta.undo === true
-  if (draft.kind !== 'waiting' || draft.meta.started === undefined) return false
-  return Object.values(draft.meta.started).some(({ outlasted }) => outlasted === true)
-}
-
-/** Whether it is an entry of a step that may have to be undone. */
-function isUndoable(
-  draft: Draft | Damaged,
-): draft is Extract<Draft, { kind: 'step-succeeded' | 'step-failed' | 'abandoned' }> {
-  return draft.kind === 'step-succeeded' || draft.kind === 'step-failed' || draft.kind === 'abandoned'
-}
-
-/** The undo state of the run after these entries; null if they do not change it. */
-export function undoOf(append: readonly Draft[]): UndoState | null {
-  let undo: UndoState | null = null
-  for (const draft of append) {
-    if (draft.kind === 'failing') return 'due'
-    if (delaysEnd(draft)) undo = 'possible'
-  }
-  return undo
 }

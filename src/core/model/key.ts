@@ -62,6 +62,11 @@ export function compositeKey(field: string, value: string): string {
   return checkKey(field + separator + value, 'The key of a run')
 }
 
+/** Whether a key names the field that its value is of. */
+export function isComposite(key: string): boolean {
+  return key.includes(separator)
+}
+
 /** The value of a composite key: `42` of `orderId::42`. */
 export function compositeValue(key: string): string {
   const at = key.indexOf(separator)

@@ -21,6 +21,9 @@ export interface Message {
   readonly at: number
 }
 
+/** A message before it has its place in a mailbox. */
+export type MessageDraft = Omit<Message, 'position' | 'at'>
+
 export type MessageKind =
   /** A client sent it to this run. */
   | 'signal'

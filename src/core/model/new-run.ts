@@ -1,7 +1,7 @@
 // A run before it exists: the insert request to a store, and its answer.
 
 import type { Draft } from './entry.ts'
-import type { MessageDraft } from '../rules/messages/unit-of-work.ts'
+import type { MessageDraft } from './message.ts'
 import type { KeyScope } from './key.ts'
 import type { Lease, Run } from './run.ts'
 import type { Due } from './due.ts'

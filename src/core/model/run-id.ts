@@ -72,6 +72,15 @@ export function shardOf(id: string): number {
   return Number.parseInt(checked(id).slice(15, 18), 16)
 }
 
+/** No id of ours is as high. */
+const beyond = 'ffffffff-ffff-8000-8000-000000000000'
+
+/** The lowest id that can be made at that time or later: ids from it on are those of the runs that were created since. */
+export function lowestIdAt(ms: number): string {
+  const from = Math.max(0, Math.ceil(ms))
+  return from < 2 ** 48 ? `${prefixOf(from)}000-8000-000000000000` : beyond
+}
+
 /** When this id was made, in milliseconds since 1970 on the clock of the process that made it. */
 export function msOf(id: string): number {
   return Number.parseInt(checked(id).slice(0, 8) + id.slice(9, 13), 16)

@@ -62,7 +62,9 @@ export function isTerminal(status: RunStatus): status is TerminalStatus {
  * processes and is claimed only to be performed alone, `blocked` by a limit, `leased` to a worker, or `idle` because only a
  * message or an operator can move it.
  */
-export type Readiness = 'ready' | 'timed' | 'isolated' | 'blocked' | 'leased' | 'idle'
+export type Readiness = (typeof readinesses)[number]
+
+export const readinesses = ['ready', 'timed', 'isolated', 'blocked', 'leased', 'idle'] as const
 
 /** A time-bound claim on a run. The token only ever grows, and it grows when the run is claimed. */
 export interface Lease {
@@ -74,7 +76,9 @@ export interface Lease {
  * The undo work of a run: none; possible, if it should fail or be cancelled, because it has recorded steps with an `undo`;
  * or due, because it has failed and only the undo work is left.
  */
-export type UndoState = 'none' | 'possible' | 'due'
+export type UndoState = (typeof undoStates)[number]
+
+export const undoStates = ['none', 'possible', 'due'] as const
 
 /** A request to the holder of a run. It is on the row, because only the holder may write the journal. */
 export type ControlRequest =

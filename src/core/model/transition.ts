@@ -12,10 +12,9 @@
 // transitions of the run, in order.
 
 import { bug } from '../errors/error.ts'
-import { utf8Weight } from '../payload/bytes.ts'
+import { utf8Weight } from '../text/bytes.ts'
 import type { Due } from './due.ts'
-import type { Draft } from './entry.ts'
-import type { ChildBond } from '../rules/messages/exchange.ts'
+import type { Damaged, Draft } from './entry.ts'
 import type { WaitTarget } from './wait-target.ts'
 import type { NewRun } from './new-run.ts'
 import { mayMove, type Lease, type Run, type RunStatus, type UndoState } from './run.ts'
@@ -141,6 +140,14 @@ export interface Outbound {
   readonly unwatches: readonly WaitTarget[]
 }
 
+/** The bond between a run and the run that started it. */
+export interface ChildBond {
+  /** Its parent watches it. */
+  readonly awaited: boolean
+  /** What happens to it when its parent ends first. */
+  readonly onParentEnd: 'cancel' | 'abandon'
+}
+
 /** A run that is started by another one. */
 export interface ChildStart extends ChildBond {
   /** Its `parentId` is the run that starts it. It is not leased. */
@@ -219,6 +226,34 @@ export function endsLease(
 
 function isElsewhere(status: NextStatus | null): boolean {
   return status === 'succeeded' || status === 'failed' || status === 'paused'
+}
+
+/**
+ * Whether the run has work to do before it may fail or be cancelled: a step to undo, or a child that it must outlast.
+ * So only its holder can end it.
+ */
+export function delaysEnd(draft: Draft | Damaged): boolean {
+  if (draft.kind === 'begun') return true
+  if (isUndoable(draft)) return draft.meta.undo === true
+  if (draft.kind !== 'waiting' || draft.meta.started === undefined) return false
+  return Object.values(draft.meta.started).some(({ outlasted }) => outlasted === true)
+}
+
+/** Whether it is an entry of a step that may have to be undone. */
+function isUndoable(
+  draft: Draft | Damaged,
+): draft is Extract<Draft, { kind: 'step-succeeded' | 'step-failed' | 'abandoned' }> {
+  return draft.kind === 'step-succeeded' || draft.kind === 'step-failed' || draft.kind === 'abandoned'
+}
+
+/** The undo state of the run after these entries; null if they do not change it. */
+export function undoOf(append: readonly Draft[]): UndoState | null {
+  let undo: UndoState | null = null
+  for (const draft of append) {
+    if (draft.kind === 'failing') return 'due'
+    if (delaysEnd(draft)) undo = 'possible'
+  }
+  return undo
 }
 
 /** The undo state of a run after a transition: `due` never goes back. */

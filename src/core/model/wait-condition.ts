@@ -3,7 +3,7 @@
 // them: ties go by the place in the mailbox, then to the condition declared first. The next holder of the run decides this
 // from recorded facts, and journals the winner: this file is that decision, and it is pure.
 
-import { isWellFormed } from '../rows/engine-message.ts'
+import { isWellFormed } from './engine-message.ts'
 import type { WaitTarget } from './wait-target.ts'
 import type { Message, MessageKind } from './message.ts'
 import type { TopicRules } from './topic.ts'

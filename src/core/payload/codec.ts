@@ -2,12 +2,13 @@
 // closed set of tags for what JSON lacks; other codecs (encryption, compression) take the same hook.
 // Invariant: a value that `encode` accepts comes back equal, or it is refused when it is written, never later.
 
-import { capitalized } from '../rows/engine-notes.ts'
+import { capitalized } from '../text/capitalized.ts'
 import { errorClasses, type ErrorClass } from './error-data.ts'
 import { HoldfastError } from '../errors/error.ts'
 import { decodeJson, deepest, mostBigintDigits, UnreadableJson } from './json-decode.ts'
 import { encodeJson } from './json-encode.ts'
 import { shownPlace, type Place } from './place.ts'
+import { quotedText } from '../text/printable.ts'
 
 export type { ErrorClass } from './error-data.ts'
 export type { Place } from './place.ts'
@@ -113,7 +114,7 @@ export function corrupt(place: Place, reason: string, cause: unknown, key?: stri
     `The payload of ${shownPlace(place)} cannot be read: ${reason}. ` +
     (key === undefined
       ? 'It was written by another codec or changed since: configure the codec that wrote it, or repair the entry.'
-      : `Add the key ${JSON.stringify(key)} to those that the codec reads with.`)
+      : `Add the key ${quotedText(key)} to those that the codec reads with.`)
   return new HoldfastError('PAYLOAD_CORRUPT', message, {
     cause,
     details: { ...place, reason, ...(key === undefined ? {} : { key }) },

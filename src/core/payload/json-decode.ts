@@ -2,7 +2,7 @@
 // deep or is not JSON is refused, because a payload that is half understood is worse than none.
 // Objects are made by `JSON.parse` and changed in place, so a key `__proto__` stays an own key.
 
-import { fromBase64 } from './bytes.ts'
+import { fromBase64 } from '../text/bytes.ts'
 import { rebuildError, type ErrorClasses } from './error-data.ts'
 import { undefinedText } from './json-text.ts'
 

@@ -5,7 +5,7 @@
 // a small order against 280 ns.
 
 import { builtIn, classNameOf, isForeignPlain } from './built-in.ts'
-import { exceedsUtf8, toBase64, utf8Length } from './bytes.ts'
+import { exceedsUtf8, toBase64, utf8Length } from '../text/bytes.ts'
 import { classChain, isError, ownParts } from './error-data.ts'
 import type { HoldfastError } from '../errors/error.ts'
 import { bare, numberText, quote, undefinedText } from './json-text.ts'
@@ -54,9 +54,7 @@ class JsonWriter {
       this.value(value, 0)
     } catch (error) {
       // Anything else was thrown by the value: a getter, a toJSON, a trap of a proxy.
-      throw error === this.refused
-        ? error
-        : this.refuse('threw', 'reading it threw an error', 'Return plain data', error)
+      throw error === this.refused ? error : this.refuse('threw', 'reading it threw an error', 'Use plain data', error)
     }
     if (exceedsUtf8(this.out, this.limits.maxBytes)) throw this.tooLarge(`${utf8Length(this.out)} bytes`)
     return this.out
@@ -85,7 +83,7 @@ class JsonWriter {
         else this.object(value, depth + 1)
         return
       case 'function':
-        throw this.refuse('function', 'it is a function', 'Return plain data instead')
+        throw this.refuse('function', 'it is a function', 'Use plain data instead')
       default:
         throw this.refuse('symbol', 'it is a symbol', 'Use a string instead')
     }
@@ -159,7 +157,7 @@ class JsonWriter {
       return this.refuse('sparse-array', 'it is a hole in an array', 'Fill it, or store null there')
     }
     this.key = keys[at] ?? null
-    const advice = 'Return an object instead, or only the elements: [...array]'
+    const advice = 'Use an object instead, or only the elements: [...array]'
     return this.refuse('array-property', 'it is a property of an array beside its elements', advice)
   }
 
@@ -185,11 +183,12 @@ class JsonWriter {
 
   /** A value with a prototype of its own. A subclass of a built-in comes back as that built-in. */
   private exotic(value: object, depth: number): void {
-    switch (builtIn(value)) {
+    const kind = builtIn(value)
+    if (kind === 'Uint8Array') return this.bytes(value as Uint8Array)
+    if (kind !== undefined) this.checkBare(kind, value)
+    switch (kind) {
       case 'Date':
         return this.date(value as Date)
-      case 'Uint8Array':
-        return this.bytes(value as Uint8Array)
       case 'Map':
         return this.map(value as Map<unknown, unknown>, depth)
       case 'Set':
@@ -203,7 +202,20 @@ class JsonWriter {
     if (isForeignPlain(value)) return this.plain(value as Record<string, unknown>, depth)
     const text = `it is an instance of class ${classNameOf(value)}`
     if (ArrayBuffer.isView(value)) throw this.refuse('class-instance', text, 'Store its bytes as a Uint8Array')
-    throw this.refuse('class-instance', text, 'Return plain data, or give the class a toJSON method')
+    throw this.refuse(
+      'class-instance',
+      text,
+      'Use plain data: the fields that you need, or nothing; or give the class a toJSON method',
+    )
+  }
+
+  /** A property beside the content of a Map, Set or Date would not come back. */
+  private checkBare(kind: string, value: object): void {
+    const [first] = Object.keys(value)
+    if (first === undefined) return
+    this.key = first
+    const advice = `Return an object that holds both the ${kind} and this`
+    throw this.refuse('own-property', `it is a property of a ${kind} beside its content`, advice)
   }
 
   private converted(value: object, toJSON: Function, depth: number): void {

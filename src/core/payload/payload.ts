@@ -5,10 +5,11 @@
 // and a message and nothing else, and is read only where an entry holds a failure. So it cannot take the place of a payload
 // that a codec authenticates.
 
-import { exceedsUtf8 } from './bytes.ts'
+import { exceedsUtf8 } from '../text/bytes.ts'
 import { corrupt, type Codec } from './codec.ts'
 import type { EntryKind } from '../model/entry.ts'
 import { isError } from './error-data.ts'
+import { leftToOthers } from '../errors/left-to-others.ts'
 import { errorCodes, HoldfastError, isHoldfastError, type ErrorCode, messageOf } from '../errors/error.ts'
 import { absent, isKey, isReference, longestReference } from './offload-reference.ts'
 import { controlRequestPlace, holdsFailure, type Place } from './place.ts'
@@ -334,12 +335,7 @@ function portMissing(reference: string): HoldfastError {
   const message =
     'A payload was offloaded, and this process has no `offload` port to fetch it with: give createHoldfast({ offload }) the ' +
     'one that it was written with.'
-  return new HoldfastError('INVALID_OPTION', message, { details: { port: 'offload', reference } })
-}
-
-/** Whether a payload cannot be read because this process lacks a port that other processes may have. */
-export function isPortMissing(error: unknown): error is HoldfastError {
-  return isHoldfastError(error, 'INVALID_OPTION') && error.details['port'] === 'offload'
+  return leftToOthers('INVALID_OPTION', message, { port: 'offload', reference })
 }
 
 /** A new error with nothing but the name and message of the thrown value, and its class if that is asked for. */

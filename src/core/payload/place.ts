@@ -8,6 +8,7 @@
 
 import type { EntryKind } from '../model/entry.ts'
 import { originOf, sentId, type Ended, type Message } from '../model/message.ts'
+import { quotedText } from '../text/printable.ts'
 
 /** Where a payload stands. */
 export interface Place {
@@ -83,6 +84,8 @@ const failures: ReadonlySet<PlaceKind> = new Set<PlaceKind>([
   'attempt-failed',
   'step-failed',
   'effect-failed',
+  'timer-failed',
+  'input-failed',
   'undo-attempt-failed',
   'undo-failed',
   'failing',
@@ -91,9 +94,9 @@ const failures: ReadonlySet<PlaceKind> = new Set<PlaceKind>([
 
 /** The place in words. */
 export function shownPlace({ runId, seq, kind, name, id }: Place): string {
-  const quoted = name === null ? '' : ` (${JSON.stringify(name)})`
+  const quoted = name === null ? '' : ` (${quotedText(name)})`
   if (holdsNote(kind)) return `note of entry ${seq} ("${kind}") of run ${runId}`
   if (id === null) return `entry ${seq}${quoted} of run ${runId}`
-  const what = `${kind} ${JSON.stringify(id)}${quoted}`
+  const what = `${kind} ${quotedText(id)}${quoted}`
   return runId === '' ? what : `${what} to run ${runId}`
 }

@@ -26,6 +26,18 @@ export function isSameValue(a: unknown, b: unknown): boolean {
   }
 }
 
+/**
+ * A text that values share exactly if they are stored as the same; null for a value that the default codec cannot store, in
+ * 8 MiB at most. Never throws.
+ */
+export function canonicalText(value: unknown): string | null {
+  try {
+    return canonical(JSON.parse(codec.encode(value, nowhere)))
+  } catch {
+    return null
+  }
+}
+
 /** Whether two texts are the same, or JSON that says the same in another order. Never throws. */
 export function isSameText(a: string, b: string): boolean {
   if (a === b) return true

@@ -3,7 +3,9 @@
 // shown as they are stored, but made anew from the other fields of their entries: a forged text is never shown.
 
 import { messageOf } from '../errors/error.ts'
+import { capitalized } from '../text/capitalized.ts'
 import type { Entry, NoteMeta, PausedMeta, Unreadable } from '../model/entry.ts'
+import { quotedText } from '../text/printable.ts'
 
 /** The note of a run that was taken from this many holders. */
 export function crashNote(crashes: number): string {
@@ -22,7 +24,7 @@ export function unreadableNote({ entry, key, why, damaged }: Omit<Unreadable, 'r
   const advice =
     key === null
       ? 'Configure the codec that wrote it, or repair the entry with resume({ amend })'
-      : `Give the workers the key ${JSON.stringify(key)}`
+      : `Give the workers the key ${quotedText(key)}`
   const text =
     damaged === undefined
       ? `The payload of ${shownEntry(entry)} cannot be read: ${why}. ${advice}`
@@ -47,12 +49,12 @@ export interface LoggedRun {
 
 /** How a line of a log names a run: by its id and its type. */
 export function runName({ id, type }: LoggedRun): string {
-  return `run ${id} of "${type}"`
+  return `run ${id} of ${quotedText(type)}`
 }
 
 /** The line of a log about a run, which begins with its name. */
 export function runLine({ id, type }: LoggedRun, text: string): string {
-  return `Run ${id} of "${type}" ${text}`
+  return `Run ${id} of ${quotedText(type)} ${text}`
 }
 
 /** The line of a log about a run that the engine pauses: which run, of what type, for what reason, and the note. */
@@ -71,9 +73,5 @@ const longestMessage = 2_000
 
 /** An entry in words. */
 export function shownEntry({ seq, name }: Pick<Entry, 'name' | 'seq'>): string {
-  return `entry ${seq}${name === null ? '' : ` (${JSON.stringify(name)})`}`
-}
-
-export function capitalized(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1)
+  return `entry ${seq}${name === null ? '' : ` (${quotedText(name)})`}`
 }

@@ -4,9 +4,9 @@
 //
 // Only what code reads is looked at, so that entries of older and newer versions pass.
 
-import { asCrowded, asRefused, isEndedMeta, isMessageKind } from './engine-message.ts'
+import { asCrowded, asRefused, isEndedMeta, isMessageKind } from '../model/engine-message.ts'
 import { isEntryKind, type Draft, type Entry } from '../model/entry.ts'
-import { areNumbers, areTexts, isObject, isTextOrNull, isWhole, membersOf, parsedJson } from '../payload/json-form.ts'
+import { areNumbers, areTexts, isObject, isTextOrNull, isWhole, membersOf, parsedJson } from '../text/json-form.ts'
 
 export interface EntryRow {
   readonly seq: number
@@ -21,7 +21,7 @@ export interface EntryRow {
 
 export function entryOfRow({ seq, at, kind, name, meta: text, data, transition }: EntryRow): Entry {
   const meta = text === null ? null : parsedJson(text)
-  const why = wrongWith({ kind, name, meta, data })
+  const why = wrongWith(kind, name, meta, data)
   if (why === null) return { kind, name, meta, data, seq, at, transition } as Entry
   const damage = { kind: String(kind), why }
   return {
@@ -35,10 +35,8 @@ export function entryOfRow({ seq, at, kind, name, meta: text, data, transition }
   }
 }
 
-type Fields = Readonly<Record<'kind' | 'name' | 'meta' | 'data', unknown>>
-
 /** The defect of an entry, in words that show nothing of its content; null if there is none. */
-function wrongWith({ kind, name, meta, data }: Fields): string | null {
+function wrongWith(kind: unknown, name: unknown, meta: unknown, data: unknown): string | null {
   if (typeof kind !== 'string' || !isEntryKind(kind)) return 'its kind is none that the engine writes'
   const form = forms[kind]
   if (!isThere(name, form.name)) return 'its name is not what its kind has'
@@ -68,7 +66,6 @@ const ofStep: Form = { name: 'always', data: 'always', meta: isAttempt }
 const ofCall: Form = { name: 'always', data: 'always', meta: isAnything }
 const ofNote: Form = { name: 'never', data: 'maybe', meta: isNote }
 const ofFailure: Form = { name: 'never', data: 'always', meta: isFailure }
-const other: Form = { name: 'maybe', data: 'maybe', meta: isAnything }
 
 const forms: Readonly<Record<Draft['kind'], Form>> = {
   started: { name: 'never', data: 'always', meta: (meta) => meta === null || areNumbers(meta, 'maxAttempts') },
@@ -82,13 +79,19 @@ const forms: Readonly<Record<Draft['kind'], Form>> = {
   patched: { name: 'always', data: 'never', meta: isAnything },
   waiting: { name: 'always', data: 'never', meta: isWaiting },
   woken: { name: 'always', data: 'maybe', meta: isWoken },
-  input: other,
-  event: other,
-  effect: other,
-  'effect-succeeded': other,
-  'effect-failed': other,
-  timer: other,
-  'timer-cancelled': other,
+  input: { name: 'maybe', data: 'maybe', meta: isInput },
+  'input-rejected': { name: 'never', data: 'always', meta: isAnything },
+  'input-failed': { name: 'never', data: 'always', meta: isAnything },
+  event: { name: 'always', data: 'always', meta: (meta) => meta === null || areNumbers(meta, 'version') },
+  effect: ofCall,
+  'effect-succeeded': { name: 'always', data: 'never', meta: isAttempt },
+  'effect-failed': ofStep,
+  timer: { name: 'always', data: 'always', meta: isTimer },
+  'timer-cancelled': { name: 'always', data: 'never', meta: isAnything },
+  'timer-failed': ofStep,
+  'start-sent': { name: 'always', data: 'never', meta: isAnything },
+  'signal-sent': { name: 'always', data: 'never', meta: isAnything },
+  snapshot: { name: 'never', data: 'always', meta: (meta) => typeof membersOf(meta)['fingerprint'] === 'string' },
   logged: ofCall,
   issued: ofCall,
   exposed: { ...ofCall, meta: (meta) => typeof membersOf(meta)['call'] === 'string' },
@@ -106,6 +109,36 @@ const forms: Readonly<Record<Draft['kind'], Form>> = {
   succeeded: { name: 'never', data: 'always', meta: isAnything },
   failed: ofFailure,
   cancelled: { name: 'never', data: 'never', meta: isCancelled },
+}
+
+const outcomes: readonly unknown[] = ['accepted', 'rejected', 'failed', 'already-completed', 'duplicate']
+
+function isInput(meta: unknown): boolean {
+  const { from, outcome, command } = membersOf(meta)
+  return outcomes.includes(outcome) && (command === undefined || typeof command === 'string') && isSource(from)
+}
+
+function isSource(from: unknown): boolean {
+  const { kind, id, name } = membersOf(from)
+  switch (kind) {
+    case 'start':
+    case 'call':
+      return true
+    case 'message':
+      return typeof id === 'string'
+    case 'effect':
+      return typeof name === 'string'
+    case 'timer':
+      return typeof name === 'string' && areNumbers(from, 'dueAt')
+    default:
+      return false
+  }
+}
+
+/** A timer has a time. */
+function isTimer(meta: unknown): boolean {
+  const { at, afterMs } = membersOf(meta)
+  return at === null ? isWhole(afterMs) : areNumbers(meta, 'at') && afterMs === null
 }
 
 function hasConflicts(meta: unknown): boolean {

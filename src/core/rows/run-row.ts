@@ -2,7 +2,7 @@
 // written counts as none, and does no harm to other runs: lists show a run with such a column as unreadable, and `doctor` names it; a
 // message with such a policy has none.
 
-import { areTexts, isObject, isTextOrNull, isWhole, membersOf, parsedJson } from '../payload/json-form.ts'
+import { areTexts, isObject, isTextOrNull, isWhole, membersOf, parsedJson } from '../text/json-form.ts'
 import type { Run, ControlRequest } from '../model/run.ts'
 import type { Delivery, MessagePolicy } from '../model/topic.ts'
 
@@ -71,4 +71,18 @@ export function metadataIn(text: string | null): Readonly<Record<string, unknown
   if (text === null) return null
   const metadata = parsedJson(text)
   return isObject(metadata) && !Array.isArray(metadata) ? metadata : undefined
+}
+
+/**
+ * A number of a row, as far from zero as the engine can write it again. A database holds larger ones, which it refuses when they come
+ * back rounded, with everything that is written beside them.
+ */
+export function numberIn(value: number): number {
+  if (value > Number.MAX_SAFE_INTEGER) return Number.MAX_SAFE_INTEGER
+  return value < Number.MIN_SAFE_INTEGER ? Number.MIN_SAFE_INTEGER : value
+}
+
+/** The same for a time that a run may lack. */
+export function timeIn(value: number | null): number | null {
+  return value === null ? null : numberIn(value)
 }

@@ -2,7 +2,7 @@
 // was parked: a claim makes it void by itself, and so does a process that is older than this column and parks without writing
 // it.
 
-import { areTexts, membersOf, parsedJson } from '../payload/json-form.ts'
+import { areTexts, membersOf, parsedJson } from '../text/json-form.ts'
 
 /** More names than this, or longer ones, are not listed: then any message wakes the run. */
 const mostNames = 32

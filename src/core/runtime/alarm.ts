@@ -3,18 +3,19 @@
 import type { Host } from '../definition/definition.ts'
 import type { Cancel } from './ports.ts'
 
-interface AlarmDeps {
+/** The frame that an alarm wakes. */
+interface AlarmFrame {
   readonly host: Host
   scheduleTurn(): void
 }
 
 export class Alarm {
-  private readonly deps: AlarmDeps
+  private readonly frame: AlarmFrame
   private at: number | null = null
   private cancel: Cancel | null = null
 
-  constructor(deps: AlarmDeps) {
-    this.deps = deps
+  constructor(frame: AlarmFrame) {
+    this.frame = frame
   }
 
   /** Rings at that time, or never. */
@@ -23,10 +24,10 @@ export class Alarm {
     this.cancel?.()
     this.at = at
     if (at === null) return
-    const { host } = this.deps
+    const { host } = this.frame
     this.cancel = host.ports.clock.after(Math.max(0, at - host.now()), () => {
       this.at = null
-      this.deps.scheduleTurn()
+      this.frame.scheduleTurn()
     })
   }
 }

@@ -10,6 +10,7 @@ import type { Cancel, Scopes } from './ports.ts'
 import type { Run } from '../model/run.ts'
 import { inspected } from '../text/inspect.ts'
 import { LazyAbortSignal } from './lazy-abort-signal.ts'
+import { quotedText } from '../text/printable.ts'
 
 /** The argument of a step's function. */
 export interface StepTools {
@@ -29,7 +30,8 @@ export interface StepTools {
   heartbeat(): void
 }
 
-interface AttemptDeps {
+/** The frame of an attempt, as far as the attempt sees it. */
+interface AttemptFrame {
   readonly host: Host
   readonly runId: string
   readonly run: Pick<Run, 'type'>
@@ -50,7 +52,7 @@ export class Attempt extends LazyAbortSignal implements StepTools {
   onAbort: (() => void) | null = null
   /** It was aborted because it took too long. */
   hasTimedOut = false
-  private readonly deps: AttemptDeps
+  private readonly frame: AttemptFrame
   private readonly step: string
   private readonly calledAs: string
   private readonly startedAt: number
@@ -58,18 +60,18 @@ export class Attempt extends LazyAbortSignal implements StepTools {
   private state: 'running' | 'sealed' | 'closed' | 'aborted' = 'running'
   private timeout: Timeout | null = null
 
-  constructor(deps: AttemptDeps, step: string, number: number, suffix: '' | ':undo' = '', calledAs = step) {
+  constructor(frame: AttemptFrame, step: string, number: number, suffix: '' | ':undo' = '', calledAs = step) {
     super()
-    this.deps = deps
+    this.frame = frame
     this.step = step
     this.calledAs = calledAs
     this.suffix = suffix
     this.attempt = number
-    this.startedAt = deps.host.ports.clock.monotonic()
+    this.startedAt = frame.host.ports.clock.monotonic()
   }
 
   get idempotencyKey(): string {
-    const { runId, history } = this.deps
+    const { runId, history } = this.frame
     return `${runId}:${history.input.seq}:${encodeURIComponent(this.step)}${this.suffix}`
   }
 
@@ -87,7 +89,7 @@ export class Attempt extends LazyAbortSignal implements StepTools {
   }
 
   get isCancelled(): () => boolean {
-    return () => this.suffix === '' && this.deps.isCancelled
+    return () => this.suffix === '' && this.frame.isCancelled
   }
 
   get heartbeat(): () => void {
@@ -96,7 +98,7 @@ export class Attempt extends LazyAbortSignal implements StepTools {
 
   /** How long the attempt has taken so far. */
   get ms(): number {
-    return Math.round(this.deps.host.ports.clock.monotonic() - this.startedAt)
+    return Math.round(this.frame.host.ports.clock.monotonic() - this.startedAt)
   }
 
   /** Its function runs, and its result counts. */
@@ -121,7 +123,7 @@ export class Attempt extends LazyAbortSignal implements StepTools {
       if (this.close()) by.failed(task, this, error)
       return
     }
-    if (this.close()) by.succeeded(task, this, value)
+    if (!this.timesOut() && this.close()) by.succeeded(task, this, value)
   }
 
   /** A function that throws at once fails like one that rejects: later, when all other attempts of this turn have begun. */
@@ -135,8 +137,8 @@ export class Attempt extends LazyAbortSignal implements StepTools {
 
   /** Calls the function, through the effects port if there is one. Its outcome is the caller's to tell. */
   call(perform: (tools: StepTools) => unknown): unknown {
-    const { scopes } = this.deps.host.ports
-    if (scopes?.follows(this.deps.run.type, this.calledAs) !== true) return this.perform(perform)
+    const { scopes } = this.frame.host.ports
+    if (scopes?.follows(this.frame.run.type, this.calledAs) !== true) return this.perform(perform)
     return this.followed(scopes, perform)
   }
 
@@ -146,16 +148,16 @@ export class Attempt extends LazyAbortSignal implements StepTools {
   }
 
   private perform(perform: (tools: StepTools) => unknown): unknown {
-    const { effects } = this.deps.host.ports
+    const { effects } = this.frame.host.ports
     if (effects === undefined) return perform(this)
     const { step, attempt, idempotencyKey } = this
     const isUndo = this.suffix !== ''
-    return effects.perform<StepTools>({ runId: this.deps.runId, step, attempt, idempotencyKey, isUndo }, this, perform)
+    return effects.perform<StepTools>({ runId: this.frame.runId, step, attempt, idempotencyKey, isUndo }, this, perform)
   }
 
-  /** The step, if it is one of that run. */
-  stepOf(deps: object): string | null {
-    return this.deps === deps ? this.step : null
+  /** The function that it calls, if it is one of that run. */
+  functionOf(frame: object): CallingFunction | null {
+    return this.frame === frame ? { kind: this.suffix === '' ? 'step' : 'undo', step: this.step } : null
   }
 
   /** The attempt has its outcome. False if it had one before. */
@@ -168,7 +170,7 @@ export class Attempt extends LazyAbortSignal implements StepTools {
 
   /** Its function is done, and its outcome is on its way: from here on it cannot be aborted. False if it has one. */
   seal(): boolean {
-    if (this.state !== 'running') return false
+    if (this.state !== 'running' || this.timesOut()) return false
     this.state = 'sealed'
     this.timeout?.cancel()
     return true
@@ -184,20 +186,31 @@ export class Attempt extends LazyAbortSignal implements StepTools {
 
   /** Aborts the attempt when it takes longer than this without a heartbeat. */
   limit(ms: number, onTimeout: (error: HoldfastError) => void): void {
-    const cancel = this.deps.host.ports.clock.after(ms, () => {
-      if (this.state !== 'running') return
-      const error = timeoutError(this.step, this.attempt, ms)
-      this.hasTimedOut = true
-      this.abort(error)
-      onTimeout(error)
-    })
-    this.timeout = { ms, onTimeout, cancel }
+    const { clock } = this.frame.host.ports
+    const cancel = clock.after(ms, () => this.timeOut(ms, onTimeout))
+    this.timeout = { ms, since: clock.monotonic(), onTimeout, cancel }
+  }
+
+  private timeOut(ms: number, onTimeout: (error: HoldfastError) => void): void {
+    if (this.state !== 'running') return
+    const error = timeoutError(this.step, this.attempt, ms)
+    this.hasTimedOut = true
+    this.abort(error)
+    onTimeout(error)
+  }
+
+  /** A function that keeps the thread busy past its time returns before the timer is called: its result is late all the same. */
+  private timesOut(): boolean {
+    const { timeout } = this
+    if (timeout === null || this.frame.host.ports.clock.monotonic() - timeout.since <= timeout.ms) return false
+    this.timeOut(timeout.ms, timeout.onTimeout)
+    return true
   }
 
   private beat(): void {
     if (this.isAborted) throw this.abortReason
     if (this.state !== 'running') return
-    this.deps.host.heartbeat(this.deps.runId)
+    this.frame.host.heartbeat(this.frame.runId)
     if (this.timeout === null) return
     this.timeout.cancel()
     this.limit(this.timeout.ms, this.timeout.onTimeout)
@@ -209,14 +222,22 @@ export class Attempt extends LazyAbortSignal implements StepTools {
  */
 export const stepMark = 'stepOfHoldfast'
 
-/** The step of that run from inside which code runs now, as far as that is known; null if it is none. */
-export function stepAround(deps: Pick<AttemptDeps, 'host'>): string | null {
-  const scope = deps.host.ports.scopes?.current()
-  return scope instanceof Attempt ? scope.stepOf(deps) : null
+/** A function of the user's that the engine calls, and no replay calls again. */
+export interface CallingFunction {
+  readonly kind: 'step' | 'undo' | 'acquire' | 'release'
+  /** The step that it belongs to; of a resource, a name in its place. */
+  readonly step: string
+}
+
+/** The function of a step of that run from inside which code runs now, as far as that is known; null if it is none. */
+export function stepAround(frame: Pick<AttemptFrame, 'host'>): CallingFunction | null {
+  const scope = frame.host.ports.scopes?.current()
+  return scope instanceof Attempt ? scope.functionOf(frame) : null
 }
 
 interface Timeout {
   readonly ms: number
+  readonly since: number
   readonly onTimeout: (error: HoldfastError) => void
   readonly cancel: Cancel
 }
@@ -224,7 +245,7 @@ interface Timeout {
 function timeoutError(step: string, attempt: number, timeoutMs: number): HoldfastError {
   return new HoldfastError(
     'STEP_TIMEOUT',
-    `Attempt ${attempt} of step "${step}" took longer than ${formatMs(timeoutMs)} and was aborted. ` +
+    `Attempt ${attempt} of step ${quotedText(step)} took longer than ${formatMs(timeoutMs)} and was aborted. ` +
       'Pass its abortSignal on to the calls it makes, or give the step a longer timeout.',
     { details: { step, attempt, timeoutMs } },
   )

@@ -1,6 +1,6 @@
 // The writing end of one run's journal while this process holds the run. Entries get their place when they are appended and
 // reach the store in batches; effects that must not happen before they are durable wait here (the barrier). When the store
-// refuses a batch, nothing more is written and the owner is notified once. The last batch is an exception: the store may
+// refuses a batch, nothing more is written and the listener is notified once. The last batch is an exception: the store may
 // refuse it because of a control request, and then it is taken back without its last entry.
 //
 // An entry may also be committed inside a transaction of the user's, with everything that was appended before it:
@@ -14,11 +14,11 @@
 
 import { Attachments, sizeOfAttached, type Attachment } from './attachments.ts'
 import type { Acknowledged, Claim, Host } from '../definition/definition.ts'
-import { undoOf, type Draft } from '../model/entry.ts'
+import type { Draft } from '../model/entry.ts'
 import { bug, isHoldfastError, type ErrorCode } from '../errors/error.ts'
 import { Barrier } from './barrier.ts'
 import type { Exit } from './exit.ts'
-import { keepPatiently } from '../payload/fetch.ts'
+import { keepPatiently } from './fetch.ts'
 import { holdsNote } from '../payload/place.ts'
 import type { Lease, ControlRequest } from '../model/run.ts'
 import {
@@ -29,6 +29,7 @@ import {
   type NextStatus,
   type Parking,
   type Transition,
+  undoOf,
 } from '../model/transition.ts'
 import { listed } from '../rows/wake-names.ts'
 import type { Due } from '../model/due.ts'
@@ -55,7 +56,7 @@ const none: never[] = []
 export class JournalWriter {
   /** The place of the last entry appended. */
   seq = 0
-  /** How many messages were ever left for the run, as far as the store has told. It only grows. */
+  /** How many messages were ever left for the run, as far as the store has reported. It only grows. */
   arrived: number
   private readonly key: WrittenKey
   private readonly runId: string
@@ -275,8 +276,8 @@ export class JournalWriter {
 
   /**
    * Sends everything together with parking. False if a message of one of these names, or a control request, came in between:
-   * look again. `wants` is null if any message can move the run on. `inbox` is how many messages the owner has seen, or does
-   * not want to see; it is all that have arrived, if it is left out.
+   * look again. `wakeNames` is null if any message can move the run on. `inbox` is how many messages the frame has seen, or
+   * need not see. @default all that have arrived
    */
   async park(due: Due, wakeNames: readonly string[] | null, inbox = this.arrived): Promise<boolean> {
     const answer = await this.send({ status: 'waiting', due, continues: null }, { inbox, wakeNames: listed(wakeNames) })

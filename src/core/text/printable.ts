@@ -69,6 +69,11 @@ export function harmlessJson(json: string): string {
   )
 }
 
+/** A name or an id in quotes, as a message may carry it: the whole of it, in the form of `harmlessJson`. */
+export function quotedText(text: string): string {
+  return harmlessJson(JSON.stringify(text))
+}
+
 function hex4(code: number): string {
   return code.toString(16).padStart(4, '0')
 }

@@ -3,7 +3,7 @@
 // so the work is bounded and no object is asked to print itself.
 
 import { HoldfastError } from '../errors/error.ts'
-import { harmlessJson } from './printable.ts'
+import { quotedText } from './printable.ts'
 
 const longestName = 64
 /** How many unknown options an error names. */
@@ -33,8 +33,16 @@ export function didYouMean(name: unknown, candidates: Iterable<string>): string 
   return meant === undefined ? '' : ` Did you mean "${meant}"?`
 }
 
-/** Refuses anything but a plain object that has no other keys than the allowed ones. */
-export function checkOptions(options: unknown, allowed: readonly string[], where: string): void {
+/**
+ * Refuses anything but a plain object that has no other keys than the allowed ones. `elsewhere` says of options that belong to
+ * another call where they do.
+ */
+export function checkOptions(
+  options: unknown,
+  allowed: readonly string[],
+  where: string,
+  elsewhere: Readonly<Record<string, string>> = {},
+): void {
   if (!isPlainObject(options)) {
     const message = `${where} must be a plain object with options, not ${shown(options)}. ${listed(allowed)}`
     throw new HoldfastError('INVALID_OPTION', message, { details: { where, allowed } })
@@ -47,10 +55,15 @@ export function checkOptions(options: unknown, allowed: readonly string[], where
     const unknown = others.map((other) => other.slice(0, longestName))
     throw new HoldfastError(
       'INVALID_OPTION',
-      `${where} has no option ${shown(key)}.${didYouMean(key, allowed)} ${listed(allowed)}`,
+      `${where} has no option ${shown(key)}.${meantBy(key, allowed, elsewhere)} ${listed(allowed)}`,
       { details: { where, unknown, allowed } },
     )
   }
+}
+
+function meantBy(key: string, allowed: readonly string[], elsewhere: Readonly<Record<string, string>>): string {
+  const there = Object.hasOwn(elsewhere, key) ? elsewhere[key] : undefined
+  return there === undefined ? didYouMean(key, allowed) : ` ${there}`
 }
 
 function listed(allowed: readonly string[]): string {
@@ -64,7 +77,7 @@ function listed(allowed: readonly string[]): string {
 export function shown(value: unknown): string {
   switch (typeof value) {
     case 'string':
-      return harmlessJson(JSON.stringify(value.length > longestName ? `${value.slice(0, longestName)}…` : value))
+      return quotedText(value.length > longestName ? `${value.slice(0, longestName)}…` : value)
     case 'object':
       if (value === null) return 'null'
       return Array.isArray(value) ? 'an array' : 'an object'
@@ -78,7 +91,7 @@ export function shown(value: unknown): string {
   }
 }
 
-function isPlainObject(value: unknown): value is object {
+export function isPlainObject(value: unknown): value is object {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
   // Not compared with Object.prototype: an object from another realm has one of its own.
   const prototype: unknown = Object.getPrototypeOf(value)

@@ -1,5 +1,7 @@
 // Gathers items while a flush is on its way and sends them together with the next; when nothing is on its way, an item goes
-// at once. There is no timer in it, so batching adds no latency. lanes.ts decides which items go together.
+// at once. lanes.ts decides which items go together. Only while a worker begins runs from its backlog, turn after turn, does an
+// item wait for those that come with these turns, ten milliseconds at most: sent at once, each turn would be a transaction, of
+// as many runs as the worker has slots.
 //
 // A flush that is refused as a whole is sent again unchanged if the store is unavailable (a lost answer is harmless: every
 // item carries an id that makes its repetition a no-op), and split in half otherwise, until the item that the store cannot
@@ -13,7 +15,8 @@ import { createBackoff } from '../../core/runtime/backoff.ts'
 import type { Ports } from '../../core/runtime/ports.ts'
 import { isTooSlow } from '../../core/errors/too-slow.ts'
 import type { BatchOptions } from '../../store.ts'
-import { SlowPath, unitsOf, type Remainder } from './slow-path.ts'
+import { EndablePauses } from './endable-pauses.ts'
+import { isNone, nothingLeft, partsOf, SlowPath, unitsOf, type Remainder } from './slow-path.ts'
 import { isUnanswered } from '../store/bounded-store.ts'
 import { Lanes, QueuedItem, type LaneOptions, type Taker, type Unit } from './lanes.ts'
 
@@ -36,12 +39,17 @@ export interface BatcherOptions<Item, Answer, Result> extends LaneOptions<Item> 
   readonly nameOf: (item: Item) => string
   /** The result for the submitter of an item; `last` is false if a later one was merged into it. May throw to reject. */
   readonly resultOf: (item: Item, answer: Answer, last: boolean) => Result
+  /** More items are about to come: a flush waits for two turns, and again as long as these brought some. @default never */
+  readonly isFilling?: (() => boolean) | undefined
   /** From this many waiting items on, `room()` makes producers wait. @default 10,000 */
   readonly highWater?: number
 }
 
 /** While this many flushes are on their way, items gather. */
 const maxInFlight = 2
+
+/** Runs whose code keeps the thread busy bring one item a turn: the others are not kept waiting for them. */
+const longestPutOffMs = 10
 
 /** How long a flush may take unless the options say otherwise. */
 const usualLimitMs = 15_000
@@ -66,6 +74,7 @@ export class Batcher<Item, Answer, Result> {
   private readonly isBusy: (answer: Answer) => boolean
   private readonly isAnswering: () => Promise<boolean>
   private readonly resultOf: BatcherOptions<Item, Answer, Result>['resultOf']
+  private readonly isFilling: () => boolean
   private readonly highWater: number
   private readonly lanes: Lanes<Item, Result>
   private readonly slowPath: SlowPath<Item, Result>
@@ -73,10 +82,13 @@ export class Batcher<Item, Answer, Result> {
   private settled = 0
   private inFlight = 0
   private pumping = false
+  /** How many items waited when a flush was put off, and since when it is. */
+  private putOffAt = 0
+  private putOffSince = 0
   private closed = false
   private roomWaiters: (() => void)[] = []
   private drains: Drain[] = []
-  private readonly endBackoff = new Set<() => void>()
+  private readonly pauses = new EndablePauses()
 
   constructor(ports: Ports, options: BatcherOptions<Item, Answer, Result>) {
     this.ports = ports
@@ -86,6 +98,7 @@ export class Batcher<Item, Answer, Result> {
     this.isBusy = options.isBusy ?? (() => false)
     this.isAnswering = options.isAnswering ?? (() => Promise.resolve(false))
     this.resultOf = options.resultOf
+    this.isFilling = options.isFilling ?? (() => false)
     this.highWater = options.highWater ?? 10_000
     this.lanes = new Lanes(options)
     const { maxItems, maxBytes } = this.lanes
@@ -143,7 +156,7 @@ export class Batcher<Item, Answer, Result> {
     const waiting = this.lanes.clear()
     fail(waiting, closedError())
     this.settle(inOrder(waiting))
-    for (const end of this.endBackoff) end()
+    this.pauses.end()
     this.slowPath.wake()
     this.makeRoom()
   }
@@ -156,9 +169,25 @@ export class Batcher<Item, Answer, Result> {
   }
 
   private readonly pump = (): void => {
+    if (this.mayPutOff()) return this.ports.turns.next(this.pumpNext)
     this.pumping = false
+    this.putOffAt = 0
     while (this.inFlight < maxInFlight && this.lanes.hasReady) this.fly(this.lanes.take())
     this.makeRoom()
+  }
+
+  /** Work that begins in a turn submits its items after it. */
+  private readonly pumpNext = (): void => this.ports.turns.next(this.pump)
+
+  /** Whether a larger flush is worth a wait: more is about to come, and came since the last look. */
+  private mayPutOff(): boolean {
+    const { waiting, maxItems } = this.lanes
+    if (waiting === this.putOffAt || waiting >= maxItems || !this.isFilling()) return false
+    const now = this.ports.clock.monotonic()
+    if (this.putOffAt === 0) this.putOffSince = now
+    else if (now - this.putOffSince >= longestPutOffMs) return false
+    this.putOffAt = waiting
+    return true
   }
 
   /**
@@ -244,7 +273,7 @@ export class Batcher<Item, Answer, Result> {
       if (!this.closed && isSlow) return { ...nothingLeft, slow: [units] }
       if (!this.closed) {
         this.ports.logger.warn('The store is unavailable; pending requests are kept and sent again.', { error })
-        await this.endable(pause())
+        await this.pauses.wait(pause())
       }
       if (this.closed) {
         failAll(units, closedError(error))
@@ -312,15 +341,15 @@ export class Batcher<Item, Answer, Result> {
   }
 
   /** Answers the submitters, in this order. */
-  private settle(submissions: readonly QueuedItem<Item, Result>[]): void {
-    this.settled += submissions.length
-    for (const { failed, error, outcome, taker } of submissions) {
+  private settle(items: readonly QueuedItem<Item, Result>[]): void {
+    this.settled += items.length
+    for (const { failed, error, outcome, taker } of items) {
       if (failed) taker.reject(error)
       else taker.resolve(outcome as Result)
     }
     if (this.drains.length === 0) return
     for (const drain of this.drains) {
-      for (const { order } of submissions) if (order < drain.upTo) drain.left -= 1
+      for (const { order } of items) if (order < drain.upTo) drain.left -= 1
       if (drain.left === 0) drain.done()
     }
     this.drains = this.drains.filter((drain) => drain.left > 0)
@@ -330,18 +359,6 @@ export class Batcher<Item, Answer, Result> {
     if (this.roomWaiters.length === 0 || (this.lanes.waiting >= this.highWater && !this.closed)) return
     for (const wake of this.roomWaiters.splice(0)) wake()
   }
-
-  /** A pause that `close()` ends. */
-  private endable(pause: Promise<void>): Promise<void> {
-    return new Promise((resolve) => {
-      const end = (): void => {
-        this.endBackoff.delete(end)
-        resolve()
-      }
-      this.endBackoff.add(end)
-      void pause.then(end)
-    })
-  }
 }
 
 function itemsOf<Item, Result>(units: readonly Unit<Item, Result>[]): readonly Item[] {
@@ -349,33 +366,19 @@ function itemsOf<Item, Result>(units: readonly Unit<Item, Result>[]): readonly I
 }
 
 /** Submitters are answered in the order in which they came: that in which lanes became ready may be another. */
-function inOrder<Item, Result>(submissions: QueuedItem<Item, Result>[]): readonly QueuedItem<Item, Result>[] {
-  return submissions.sort((a, b) => a.order - b.order)
+function inOrder<Item, Result>(items: QueuedItem<Item, Result>[]): readonly QueuedItem<Item, Result>[] {
+  return items.sort((a, b) => a.order - b.order)
 }
 
-function fail<Item, Result>(submissions: readonly QueuedItem<Item, Result>[], error: unknown): void {
-  for (const submission of submissions) {
-    submission.error = error
-    submission.failed = true
+function fail<Item, Result>(items: readonly QueuedItem<Item, Result>[], error: unknown): void {
+  for (const item of items) {
+    item.error = error
+    item.failed = true
   }
 }
 
 function failAll<Item, Result>(units: readonly Unit<Item, Result>[], error: unknown): void {
   for (const { members } of units) fail(members, error)
-}
-
-const none: readonly never[] = []
-
-/** Everything is settled. */
-const nothingLeft = { locked: none, slow: none, inParts: none }
-
-function isNone<Item, Result>({ locked, slow, inParts }: Remainder<Item, Result>): boolean {
-  return locked.length + slow.length + inParts.length === 0
-}
-
-/** The remaining parts of one unit. */
-function partsOf<Item, Result>({ locked, slow, inParts }: Remainder<Item, Result>): readonly Unit<Item, Result>[] {
-  return [...locked, ...slow.flat(), ...inParts.flatMap(({ parts }) => parts)]
 }
 
 function closedError(cause?: unknown): HoldfastError {

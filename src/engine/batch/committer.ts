@@ -14,7 +14,7 @@ export type Committer = Batcher<Transition, Committed, Acknowledged>
 
 export interface CommitterOptions extends Pick<
   BatcherOptions<Transition, Committed, Acknowledged>,
-  'maxItems' | 'maxBytes' | 'highWater' | 'isAnswering' | 'limitMs'
+  'maxItems' | 'maxBytes' | 'highWater' | 'isAnswering' | 'limitMs' | 'isFilling'
 > {
   /** Called with the store's time, once per flush that was answered. */
   readonly onTime?: (at: number) => void

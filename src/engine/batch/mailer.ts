@@ -2,11 +2,12 @@
 // each flush. The messages to one run, or to one topic, are in at most one flush at a time, so that their order is kept also
 // while two flushes are on their way.
 
-import { utf8Weight } from '../../core/payload/bytes.ts'
+import { utf8Weight } from '../../core/text/bytes.ts'
 import type { Ports } from '../../core/runtime/ports.ts'
 import type { BatchOptions, Busy, Delivered, MailboxRequest, NewBroadcast, NewMessage, Store } from '../../store.ts'
 import { Batcher } from './batcher.ts'
 import { done, NotDone, CallerTimeouts, type Called, type Caller } from './caller-timeouts.ts'
+import { quotedText } from '../../core/text/printable.ts'
 
 /** A message to a run, or to a topic. */
 export type OutgoingMessage = NewMessage | NewBroadcast
@@ -114,11 +115,11 @@ function addressOf(message: OutgoingMessage): string {
 
 function nameOf(message: OutgoingMessage): string {
   return 'topic' in message
-    ? `the broadcasts to the topic "${message.topic.name}"`
+    ? `the broadcasts to the topic ${quotedText(message.topic.name)}`
     : `the messages to run ${message.runId}`
 }
 
-/** The name of a message in errors. The completion of a token is known by the token itself. */
+/** The name of a message in errors. A completion is known by its completion token. */
 function calledMessage(message: OutgoingMessage): Called {
   const what = 'topic' in message ? `Broadcast ${message.id}` : `Signal ${message.id} to run ${message.runId}`
   const isToken = !('topic' in message) && message.id === message.name

@@ -20,6 +20,7 @@
 import { createBackoff, type BackoffBounds } from '../../core/runtime/backoff.ts'
 import type { Ports } from '../../core/runtime/ports.ts'
 import type { BatchOptions } from '../../store.ts'
+import { EndablePauses } from './endable-pauses.ts'
 import type { Unit } from './lanes.ts'
 
 /** The units that a flush could not settle. */
@@ -35,6 +36,24 @@ export interface Remainder<Item, Result> {
 export interface InParts<Item, Result> {
   readonly unit: Unit<Item, Result>
   readonly parts: readonly Unit<Item, Result>[]
+}
+
+const none: readonly never[] = []
+
+/** Everything is settled. */
+export const nothingLeft = { locked: none, slow: none, inParts: none }
+
+export function isNone<Item, Result>({ locked, slow, inParts }: Remainder<Item, Result>): boolean {
+  return locked.length + slow.length + inParts.length === 0
+}
+
+/** The remaining parts of one unit. */
+export function partsOf<Item, Result>({
+  locked,
+  slow,
+  inParts,
+}: Remainder<Item, Result>): readonly Unit<Item, Result>[] {
+  return [...locked, ...slow.flat(), ...inParts.flatMap(({ parts }) => parts)]
 }
 
 export interface SlowPathOptions<Item, Result> {
@@ -77,7 +96,7 @@ export class SlowPath<Item, Result> {
   /** Pieces that are on their way, and those that wait for a place. */
   private pieces = 0
   private readonly placeless: (() => void)[] = []
-  private readonly endBackoff = new Set<() => void>()
+  private readonly pauses = new EndablePauses()
 
   constructor(options: SlowPathOptions<Item, Result>) {
     this.options = options
@@ -94,7 +113,7 @@ export class SlowPath<Item, Result> {
 
   /** Ends every pause. */
   wake(): void {
-    for (const end of this.endBackoff) end()
+    this.pauses.end()
   }
 
   private async retryLocked(): Promise<void> {
@@ -109,7 +128,7 @@ export class SlowPath<Item, Result> {
       if (this.options.isClosed()) this.failClosed(left.locked)
       else for (const unit of turned(left.locked)) this.locked.push(unit)
       if (left.locked.length < units.length) pause = createBackoff(this.options.ports, lockedPauses)
-      else await this.endable(pause())
+      else await this.pauses.wait(pause())
     }
     this.isRetrying = false
   }
@@ -173,7 +192,7 @@ export class SlowPath<Item, Result> {
         `The store takes too long for ${name}, or refuses it: it is sent alone, and again after a pause.`,
         { name },
       )
-      await this.endable(pause())
+      await this.pauses.wait(pause())
       if (isClosed()) return failClosed([unit])
     } while (await this.isSlow(unit))
     // It was the store that was slow, and not this one alone: the others need not wait any longer either.
@@ -194,7 +213,7 @@ export class SlowPath<Item, Result> {
       const { locked, slow, inParts } = await this.inTurn([unit])
       for (const { parts } of inParts) await this.sendParts(parts)
       if (locked.length === 0) return slow.length > 0
-      await this.endable(pause())
+      await this.pauses.wait(pause())
       if (!this.options.isClosed()) continue
       this.options.failClosed([unit])
       return false
@@ -229,18 +248,6 @@ export class SlowPath<Item, Result> {
     if (units.length === 0) return
     this.options.failClosed(units)
     this.options.land(units)
-  }
-
-  /** A pause that `wake()` ends. */
-  private endable(pause: Promise<void>): Promise<void> {
-    return new Promise((resolve) => {
-      const end = (): void => {
-        this.endBackoff.delete(end)
-        resolve()
-      }
-      this.endBackoff.add(end)
-      void pause.then(end)
-    })
   }
 }
 

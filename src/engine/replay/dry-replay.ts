@@ -15,7 +15,7 @@ export interface Lent {
   readonly ports: Ports
   readonly payloads: Payloads
   readonly services: unknown
-  /** The key from which the secrets of tokens are derived. @default bodies get tokens that complete nothing */
+  /** The key from which the secrets of completion tokens are derived. @default bodies get tokens that complete nothing */
   readonly tokenKey?: string | null
 }
 

@@ -4,7 +4,7 @@
 // and its end is compared with the recorded one. A cancellation, a timeout and a dead process are not caused by the body, and
 // mean nothing here.
 
-import { blankTokens } from '../../core/text/blank-tokens.ts'
+import { blankCompletionTokens } from '../../core/completion/blank-completion-tokens.ts'
 import { jsonCodec } from '../../core/payload/codec.ts'
 import type { Definition } from '../../core/definition/definition.ts'
 import type { Drift, Entry } from '../../core/model/entry.ts'
@@ -171,7 +171,7 @@ function compare({ end, hasThrown, lastOutcome }: Past, now: DryReplay, isSame: 
 function isSameButForTokens(one: unknown, other: unknown): boolean {
   if (isSameValue(one, other)) return true
   const codec = jsonCodec()
-  const blanked = (value: unknown): string => blankTokens(codec.encode(value, nowhere))
+  const blanked = (value: unknown): string => blankCompletionTokens(codec.encode(value, nowhere))
   return blanked(one) === blanked(other)
 }
 

@@ -183,7 +183,7 @@ class Refusals {
     if (!workersMethods.has(name) || !isHoldfastError(error, 'STORE_REFUSED') || this.said.has(error.message)) return
     this.said.set(error.message, { of: name, isRow: isOfOneRow(error) })
     this.logger.error(
-      `The store refuses work until an operator acts: ${error.message} Nothing is lost: this worker asks again until it may.`,
+      `The store refuses work until an operator acts: ${error.message} This worker keeps its work and asks again until it may.`,
       { error, call: name },
     )
   }

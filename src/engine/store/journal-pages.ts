@@ -1,10 +1,14 @@
-// Reads the journal of a run: page by page, or a single entry. A page is bounded by its entries and by the bytes of their payloads,
-// so a reader holds at most one page, however long or heavy the journal is.
+// Reads journals: page by page, or a single entry. A page is bounded by its entries and by the bytes of their payloads, so a
+// reader holds at most one page, however long or heavy the journal is. Every reader of a journal that may have more than one
+// page goes through `loadTogether`, alone or with other runs.
 
 import type { Entry } from '../../core/model/entry.ts'
 import type { Loaded, LoadRequest, Store } from '../../store.ts'
 import { noMessages } from '../batch/mailer.ts'
-import { bytesAtOnce } from '../batch/message-reader.ts'
+import { bytesAtOnce } from '../batch/turn-loads.ts'
+
+/** How many entries on one page. */
+const entriesAtOnce = 1_000
 
 export interface JournalPageOptions {
   /** Entries with a higher `seq` than this. @default 0 */
@@ -19,16 +23,73 @@ export interface JournalPageOptions {
 export async function* loadJournal(
   store: Pick<Store, 'load'>,
   runId: string,
-  { after = 0, limit = 1_000, mostBytes = bytesAtOnce }: JournalPageOptions = {},
+  { after = 0, limit = entriesAtOnce, mostBytes = bytesAtOnce }: JournalPageOptions = {},
 ): AsyncGenerator<Loaded, void> {
-  for (let last = after; ;) {
-    const [page] = await store.load([{ runId, after: last, limit, messages: noMessages }], mostBytes)
-    const newest = page?.entries.at(-1)
-    if (page === undefined || newest === undefined) return
-    yield page
-    if (page.entries.length < limit && !mayBeCut(page.entries, mostBytes)) return
-    last = newest.seq
+  const journal = { request: { runId, after, limit, messages: noMessages } }
+  const isWhole = ({ page: { entries } }: PageOf<typeof journal>): boolean =>
+    entries.length < limit && !mayBeCut(entries, mostBytes)
+  for await (const [first] of loadTogether(store, [journal], { isWhole, mostBytes })) {
+    if (first === undefined || first.isEnd) return
+    yield first.page
   }
+}
+
+/** A run of which several loads may read a part each. */
+export interface PagedRun {
+  /** The first page, and what else is read with it. */
+  readonly request: LoadRequest
+}
+
+export interface PageOf<One extends PagedRun> {
+  readonly of: One
+  readonly page: Loaded
+  /** The page has no entry, and the journal has none behind the page before. */
+  readonly isEnd: boolean
+}
+
+interface TogetherOptions<One extends PagedRun> {
+  /** Whether nothing more of that run is to be read. Asked after the page was used. */
+  readonly isWhole: (page: PageOf<One>) => boolean
+  /** Of all pages of one load. @default 16 MiB */
+  readonly mostBytes?: number
+}
+
+const nothing: Loaded = { entries: [], messages: [], cut: true }
+
+/**
+ * Reads the journals of these runs together: each round is one load, with a page of each run that is not whole yet. A run that
+ * has got a part of its journal goes behind those that have got nothing. Messages come with the first entries only.
+ */
+export async function* loadTogether<One extends PagedRun>(
+  store: Pick<Store, 'load'>,
+  runs: readonly One[],
+  { isWhole, mostBytes = bytesAtOnce }: TogetherOptions<One>,
+): AsyncGenerator<readonly PageOf<One>[], void> {
+  let left = runs.map((of) => ({ of, request: of.request }))
+  while (left.length > 0) {
+    const requests = left.map(({ request }) => request)
+    const loaded = await store.load(requests, mostBytes)
+    const pages = left.map(({ of }, index): PageOf<One> => {
+      const page = loaded[index] ?? nothing
+      // The first of a load gets at least one entry, if there is one.
+      return { of, page, isEnd: index === 0 && page.entries.length === 0 }
+    })
+    yield pages
+    const [untouched, partial]: [typeof left, typeof left] = [[], []]
+    for (const [index, { of, request }] of left.entries()) {
+      const read = pages[index]
+      if (read === undefined || read.isEnd || isWhole(read)) continue
+      const newest = read.page.entries.at(-1)
+      if (newest === undefined) untouched.push({ of, request })
+      else partial.push({ of, request: { ...request, after: newest.seq, messages: noMessages } })
+    }
+    left = [...untouched, ...partial]
+  }
+}
+
+/** Asks for the first page of a journal, behind that entry, and for the first messages if the run may have some. */
+export function journalRequest(runId: string, after: number, hasMessages: boolean): LoadRequest {
+  return { runId, after, limit: entriesAtOnce, ...(hasMessages ? {} : { messages: noMessages }) }
 }
 
 /** All entries after `after` as one list, however long. */

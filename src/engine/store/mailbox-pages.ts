@@ -3,7 +3,8 @@
 
 import { messagesAtOnce, type Message } from '../../core/model/message.ts'
 import type { Store } from '../../store.ts'
-import { bytesAtOnce, messagesRequest } from '../batch/message-reader.ts'
+import { messagesRequest } from '../batch/mailbox-reader.ts'
+import { bytesAtOnce } from '../batch/turn-loads.ts'
 
 /**
  * Pages with at least one message each, in the order of arrival. The store is asked when a page is: a message that arrives before

@@ -34,7 +34,7 @@ export class StoreClock {
     this.given = Number.NEGATIVE_INFINITY
   }
 
-  /** Takes note of a time that the store has just told. */
+  /** Takes note of a time that the store has just reported. */
   observe(storeNow: number): void {
     this.storeTime = storeNow
     this.heardAt = this.clock.monotonic()

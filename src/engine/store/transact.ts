@@ -28,7 +28,7 @@ export type TransactionRunner = (
   options: { readonly isolation?: Isolation; readonly signal: AbortSignal },
 ) => PromiseLike<unknown>
 
-export interface TransactDeps {
+export interface TransactOptions {
   readonly store: Store
   /** The user's own way, if they brought one. */
   readonly own: TransactionRunner | undefined
@@ -46,7 +46,7 @@ export function transactionsOf(store: Store): StoreTransactions | null {
 /** Pools of most libraries have ten connections by default. */
 const usualMostOwn = 10
 
-export function createTransact({ store, own, mostOwn, ports, onTime }: TransactDeps): Transact | null {
+export function createTransact({ store, own, mostOwn, ports, onTime }: TransactOptions): Transact | null {
   const transactions = transactionsOf(store)
   if (transactions === null) return null
   const begin = own === undefined ? byStore(transactions) : byLibrary(transactions, own, mostOwn)

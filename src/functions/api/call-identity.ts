@@ -2,6 +2,7 @@
 // first, `charge#2` the second; inside `ctx.branch('eu', …)` they are `eu/charge` and `eu/charge#2`. Two calls of one run
 // never share an identity, and the same call has the same one on every replay.
 
+import { shown } from '../../core/text/suggest.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
 import { isPrintable } from '../../core/text/printable.ts'
 
@@ -62,13 +63,12 @@ function escapeName(name: string): string {
   return /[%#/]/.test(name) ? name.replace(/%/g, '%25').replace(/#/g, '%23').replace(/\//g, '%2F') : name
 }
 
-/** Refuses names that could not be stored, shown or told apart. */
+/** Refuses names that could not be stored, shown or distinguished. */
 export function checkName(name: unknown, what: string): asserts name is string {
   if (typeof name === 'string' && name !== '' && name.length <= longestName && isPrintable(name)) return
-  const shown = typeof name === 'string' ? JSON.stringify(name.slice(0, 40)) : typeof name
   throw new HoldfastError(
     'INVALID_NAME',
-    `${what} needs a name: printable text of 1 to ${longestName} characters, the same on every run. Got ${shown}.`,
+    `${what} needs a name: printable text of 1 to ${longestName} characters, the same on every run. Got ${shown(name)}.`,
     { details: { name } },
   )
 }

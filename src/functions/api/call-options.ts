@@ -1,19 +1,24 @@
-// Checks the arguments of the calls of a body: the options of its steps, the waits that it passes, the schema of the messages
-// that it receives, the run that it starts.
+// Checks the options of the calls of a body: those of its steps, the schema of the messages that it receives, the run that it
+// starts.
 
 import type { Definition, Isolation } from '../../core/definition/definition.ts'
 import { someTime, toMs } from '../../core/definition/duration.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
-import { retryPolicy, type RetryPolicy } from '../../core/definition/retry.ts'
+import { retryNames, retryPolicy, type RetryPolicy } from '../../core/definition/retry.ts'
 import { isSchema, type Schema } from '../../core/definition/schema.ts'
-import { checkOptions, didYouMean, shown } from '../../core/text/suggest.ts'
+import { wrongOption } from '../../core/text/check-option.ts'
+import { checkOptions, didYouMean, isPlainObject, shown } from '../../core/text/suggest.ts'
 import type { UndoFunction } from '../frame/body-call.ts'
 import type { ChildOptions, ReceiveOptions, TransactionStepOptions } from './context.ts'
-import { checkIsolation, notAFunction, notAWait, notAWorkflow } from './misuse.ts'
-import { Wait } from '../waits/wait.ts'
+import { checkWorkflow } from './call-checks.ts'
+import { checkIsolation, noTimeout, notAFunction } from './misuse.ts'
 import type { ChildSpec, OnParentEnd } from '../waits/wait-case.ts'
 
-export function checkSchema(options: ReceiveOptions<unknown>, where: string): Schema | undefined {
+/** The schema of a wait for a signal of that name, or for a token: null. */
+export function checkSchema(options: ReceiveOptions<unknown>, signal: string | null): Schema | undefined {
+  const where = signal === null ? 'token' : `signal "${signal}"`
+  if (typeof options === 'object' && options !== null && Object.hasOwn(options, 'timeout'))
+    throw noTimeout(where, signal)
   checkOptions(options, ['schema'], where)
   const { schema } = options
   if (schema === undefined || isSchema(schema)) return schema
@@ -32,25 +37,16 @@ export function timeOf(time: unknown): number {
   )
 }
 
-/** An empty list is one, since it may have been made; nothing at all was forgotten. */
-export function checkWaits(waits: unknown, what: string): void {
-  if (typeof waits !== 'object' || waits === null) {
-    throw new HoldfastError(
-      'INVALID_OPTION',
-      `${what} needs waits, such as { paid: ctx.receive('paid'), late: ctx.sleep('1h') }. Got ${shown(waits)}.`,
-    )
-  }
-  for (const [key, wait] of Object.entries(waits)) if (!(wait instanceof Wait)) throw notAWait(what, key, wait)
-}
-
 export function childSpec(
   kind: ChildSpec['kind'],
   workflow: Definition,
   input: unknown,
   given: ChildOptions | undefined,
 ): ChildSpec {
-  const { type, validate }: Partial<Definition> = workflow ?? {}
-  if (typeof type !== 'string' || typeof validate !== 'function') throw notAWorkflow(`ctx.${kind}`)
+  checkWorkflow(workflow, `ctx.${kind}`)
+  if (given !== undefined && !isPlainObject(given)) {
+    throw wrongOption(`The last argument of ctx.${kind}`, 'a plain object with options', given)
+  }
   const { onParentEnd = kind === 'child' ? 'cancel' : 'abandon', ...options } = given ?? {}
   if (!endings.includes(onParentEnd)) {
     const known = `Got ${shown(onParentEnd)}.${didYouMean(onParentEnd, endings)}`
@@ -62,7 +58,7 @@ export function childSpec(
 const endings: readonly OnParentEnd[] = ['cancel', 'abandon', 'wait']
 
 const stepOptionNames = ['retry', 'timeout', 'undo']
-const transactionOptionNames = [...stepOptionNames, 'isolation']
+export const transactionOptionNames = [...stepOptionNames, 'isolation']
 
 /** The checked options of a step. Throws INVALID_OPTION or INVALID_DURATION. */
 export function stepSpec(
@@ -72,7 +68,7 @@ export function stepSpec(
   isTransaction: boolean,
 ): StepSpec {
   const where = `step "${name}"`
-  checkOptions(options, isTransaction ? transactionOptionNames : stepOptionNames, where)
+  checkOptions(options, isTransaction ? transactionOptionNames : stepOptionNames, where, retryNames)
   const { undo, retry, timeout, isolation } = options
   if (undo !== undefined && typeof undo !== 'function') throw notAFunction(`The undo of ${where}`)
   return {

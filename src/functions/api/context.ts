@@ -7,12 +7,10 @@ import type { Duration } from '../../core/definition/duration.ts'
 import type { KeyScope } from '../../core/model/key.ts'
 import type { Retry } from '../../core/definition/retry.ts'
 import type { Schema } from '../../core/definition/schema.ts'
+import type { Services } from '../../core/definition/services.ts'
 import type { StepTools } from '../../core/runtime/attempt.ts'
-import type { AllResult, Raceable, RaceResult, TokenWait, Wait } from '../waits/wait.ts'
+import type { AllResult, Joinable, Raceable, RaceResult, TokenWait, Wait } from '../waits/wait.ts'
 import type { OnParentEnd, RunOutcome, SleepResult } from '../waits/wait-case.ts'
-
-/** The application's own services, as given to `createHoldfast`. Declare yours by augmenting this interface. */
-export interface Services {}
 
 /**
  * `Known` is the argument of the undo function: the result of a step may be unknown, that of a committed transaction never
@@ -43,7 +41,7 @@ export interface TransactionStepOptions<Result = unknown> extends StepOptions<Re
   /**
    * `serializable`: as if no other transaction of this isolation took place at the same time. One that conflicts with another
    * (SQLSTATE 40001 or 40P01) is rolled back and tried again soon, up to 50 times, and does not count against `retry`.
-   * @default the default of your database
+   * @default READ COMMITTED on Postgres; SQLite has none but serializable
    */
   readonly isolation?: Isolation
 }
@@ -62,8 +60,11 @@ export interface Transactions {}
 /** A transaction, as far as it was declared. */
 export type Transaction = Transactions extends { readonly tx: infer Tx } ? Tx : unknown
 
-/** An input that may be left out need not be given. */
-export type InputOf<Input> = undefined extends Input ? [input?: Input] : [input: Input]
+/**
+ * An input that may be left out need not be given. The workflow alone says what its input is: were it inferred from the
+ * argument, too, an argument with a field too few would pass.
+ */
+export type InputOf<Input> = undefined extends Input ? [input?: NoInfer<Input>] : [input: NoInfer<Input>]
 
 export interface ReceiveOptions<Payload> {
   /** Checks the payload when it is received; one that does not fit is INVALID_INPUT. Any Standard Schema library. */
@@ -95,6 +96,11 @@ export interface ChildOptions {
   readonly timeout?: Duration
   readonly expiresIn?: Duration
 }
+
+/** The arguments of `ctx.child` and `ctx.start` after the workflow. */
+type ChildArguments<Input> = undefined extends Input
+  ? [input?: NoInfer<Input>, options?: ChildOptions]
+  : [input: NoInfer<Input>, options?: ChildOptions]
 
 export interface UntilOptions {
   /** How long to wait between two checks. @default `untilInterval` of `createHoldfast`, 1 h */
@@ -140,7 +146,7 @@ export interface Context<Input = unknown> {
    *   await tx.query('insert into bookings (order_id) values ($1)', [order.id])
    * })
    */
-  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- who declares nothing may still name a type here
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- a workflow that declares nothing may still name a type here
   transaction<Result, Tx = Transaction>(
     name: string,
     perform: (tx: Tx, step: StepTools) => Result | PromiseLike<Result>,
@@ -159,14 +165,16 @@ export interface Context<Input = unknown> {
 
   /**
    * Waits for a signal of that name, or for a broadcast to that topic. Earlier messages are found: first the oldest that was
-   * sent to this run, otherwise the oldest that the topic delivered. No message is taken before this is awaited.
+   * sent to this run, otherwise the oldest that the topic delivered. No message is taken before this is awaited. It waits for
+   * as long as it takes: for a timeout, race it with `ctx.sleep`.
    *
    * @example
    * const { by } = await ctx.receive('approved', { schema: z.object({ by: z.string() }) })
    */
-  receive<Payload = unknown>(sender: string, options?: ReceiveOptions<Payload>): Wait<Payload>
   receive<Sent>(sender: Topic<Sent>): Wait<Sent>
   receive<Payload>(sender: Topic, options: ReceiveOptions<Payload>): Wait<Payload>
+  // The last: a call that fits none is explained by this one.
+  receive<Payload = unknown>(sender: string, options?: ReceiveOptions<Payload>): Wait<Payload>
 
   /**
    * Waits for the first of these that comes true. Of messages of one millisecond the one that arrived first wins; equal times
@@ -178,9 +186,10 @@ export interface Context<Input = unknown> {
    */
   race<const Waits extends Readonly<Record<string, unknown>>>(waits: Waits & Raceable<Waits>): Wait<RaceResult<Waits>>
 
-  /** Waits for all of these, and fails with the first that does. */
-  all<const Waits extends readonly Wait<unknown>[]>(waits: Waits): Promise<AllResult<Waits>>
-  all<const Waits extends Readonly<Record<string, Wait<unknown>>>>(waits: Waits): Promise<AllResult<Waits>>
+  /** Waits for all of these, a list or an object, and fails with the first that does. For steps there is `Promise.all`. */
+  all<const Waits extends readonly unknown[] | Readonly<Record<string, unknown>>>(
+    waits: Waits & Joinable<Waits>,
+  ): Promise<AllResult<Waits>>
 
   /** Waits for the end of a run of any workflow, and tells how it ended. An unknown run is RUN_NOT_FOUND. */
   waitFor<Output = unknown>(run: string | { readonly id: string }): Wait<RunOutcome<Output>>
@@ -193,19 +202,16 @@ export interface Context<Input = unknown> {
    * @example
    * const invoice = await ctx.child(makeInvoice, { order: 42 }, { onParentEnd: 'wait' })
    */
-  child<Input, Output>(
-    workflow: TypedDefinition<Input, Output>,
-    ...rest: undefined extends Input ? [input?: Input, options?: ChildOptions] : [input: Input, options?: ChildOptions]
-  ): Wait<Output>
+  child<Input, Output>(workflow: TypedDefinition<Input, Output>, ...rest: ChildArguments<Input>): Wait<Output>
 
   /** Starts a run of a workflow, once, and goes on without it. */
   start<Input>(
     workflow: TypedDefinition<Input, unknown>,
-    ...rest: undefined extends Input ? [input?: Input, options?: ChildOptions] : [input: Input, options?: ChildOptions]
+    ...rest: ChildArguments<Input>
   ): Promise<{ readonly id: string }>
 
   /**
-   * A wait that an external system completes, once, with `holdfast.complete(token, value)`.
+   * A wait that an external system completes, once, with `holdfast.complete(token, value)` and the completion token of the wait.
    *
    * @example
    * const approval = ctx.token({ schema: z.boolean() })
@@ -257,7 +263,11 @@ export interface Context<Input = unknown> {
    */
   patched(id: string): boolean
 
-  /** Ends this incarnation of the run and begins it anew, under the same id, with a new input and without its history. */
+  /**
+   * Ends the body, as `return` does, and begins the run anew, under the same id, with a new input and without its history.
+   * Every step that the body has called takes place before. Steps of the time before are not undone any more: `undo` covers the
+   * steps since the last `continueAsNew`.
+   */
   continueAsNew(...input: InputOf<Input>): Promise<never>
   /** As `continueAsNew`, but as a run of another workflow. */
   continueAs<Other>(workflow: TypedDefinition<Other, unknown>, ...input: InputOf<Other>): Promise<never>

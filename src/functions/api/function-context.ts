@@ -1,17 +1,16 @@
 // The context of one run: each call takes its identity from its scope and goes to the frame. It checks its arguments, and
 // decides nothing else.
 
-import { checkSignalName, isTopic, type Topic } from '../../core/definition/declared-topic.ts'
+import type { Topic } from '../../core/definition/declared-topic.ts'
 import type { Definition, TypedDefinition } from '../../core/definition/definition.ts'
-import { toMs, type Duration } from '../../core/definition/duration.ts'
+import type { Duration } from '../../core/definition/duration.ts'
 import type { Entry } from '../../core/model/entry.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
-import { isRunId } from '../../core/model/run-id.ts'
 import { callBody, randomFraction, randomUuid } from '../../core/runtime/ports.ts'
 import type { Run } from '../../core/model/run.ts'
 import { inspected } from '../../core/text/inspect.ts'
-import { shown } from '../../core/text/suggest.ts'
-import { tokenSignal, tokenText } from '../../core/model/token.ts'
+import { completionSignal, completionTokenText } from '../../core/completion/completion-token.ts'
+import type { Services } from '../../core/definition/services.ts'
 import type { StepTools } from '../../core/runtime/attempt.ts'
 import { StepCall, type Perform } from '../frame/body-call.ts'
 import {
@@ -20,15 +19,15 @@ import {
   type Context,
   type Falsy,
   type InputOf,
-  type Services,
   type ReceiveOptions,
   type StepOptions,
   type TransactionStepOptions,
   type UntilOptions,
 } from './context.ts'
-import { issueToken } from './issue-token.ts'
-import { insideStep, notAFunction, notAWorkflow, noTransactions } from './misuse.ts'
-import { checkSchema, checkWaits, childSpec, stepSpec, timeOf } from './call-options.ts'
+import { completionTokenOfNothing, issueCompletionToken } from './issue-completion-token.ts'
+import { insideStep, notAFunction, noTransactions } from './misuse.ts'
+import { checkFraction, checkResourceFunctions, checkRun, checkWaits, checkWorkflow } from './call-checks.ts'
+import { checkSchema, childSpec, stepSpec } from './call-options.ts'
 import { bindMethods } from './bound-methods.ts'
 import { leaveBodyDuring } from './leave-body.ts'
 import { encodeNote } from './notes.ts'
@@ -38,9 +37,11 @@ import { checkName, type Scope } from './call-identity.ts'
 import type { FrameParts } from '../frame/frame-parts.ts'
 import { decodeAt, encodeNext } from '../replay/journal-text.ts'
 import { until, untilMs } from './until.ts'
-import { TokenWait, Wait, type Raceable, type RaceResult, type WaitDeps } from '../waits/wait.ts'
+import { failedWait } from '../waits/failed-wait.ts'
+import { childOf, raceOf, receiveOf, sleepOf, sleepUntilOf, type WaitSpec } from '../waits/wait-spec.ts'
+import { TokenWait, Wait, type Raceable, type RaceResult, type WaitFrame } from '../waits/wait.ts'
 import type { RunOutcome, SleepResult, WaitCase } from '../waits/wait-case.ts'
-import { childCase, runCase, signalCase, startCase, timeCase } from '../waits/wait-case.ts'
+import { runCase, signalCase, startCase } from '../waits/wait-case.ts'
 
 export function createContext(frame: FrameParts, scope: Scope, run: Run): Context {
   const ctx = new FunctionContext<unknown>(frame, scope, { id: run.id, type: run.type, version: run.version })
@@ -143,39 +144,30 @@ class FunctionContext<Input> implements Context<Input> {
   }
 
   sleep(duration: Duration): Wait<SleepResult> {
-    const ms = toMs(duration, 'ctx.sleep')
-    return this.wait('sleep', [timeCase({ kind: 'delay', ms, begun: null })], 'sleep')
+    return this.wait('sleep', () => sleepOf(duration))
   }
 
   sleepUntil(time: Date | number): Wait<SleepResult> {
-    const at = timeOf(time)
-    // Times are whole milliseconds in every store, and none fires early.
-    return this.wait('sleep', [timeCase({ kind: 'time', at: Math.ceil(at) })], 'sleepUntil')
+    return this.wait('sleepUntil', () => sleepUntilOf(time))
   }
 
   receive<Payload>(sender: string | Topic, options: ReceiveOptions<Payload> = {}): Wait<Payload> {
-    const name = isTopic(sender) ? sender.name : checkSignalName(sender, 'A signal')
-    const schema = checkSchema(options, `signal "${name}"`)
-    return this.wait(name, [signalCase(sender, schema)], 'receive')
+    return this.wait('receive', () => receiveOf(sender, options))
   }
 
   race<const Waits extends Readonly<Record<string, unknown>>>(waits: Waits & Raceable<Waits>): Wait<RaceResult<Waits>> {
-    // Checked before any wait of the body is taken.
-    this.outsideStep('race')
-    checkWaits(waits, 'ctx.race')
-    // The compiler refuses anything else, and the check above has just refused it, too.
-    const cases = Wait.tagged(waits as Readonly<Record<string, Wait<unknown>>>)
-    if (cases.length === 0 || new Set(cases.map(({ tag }) => tag)).size < cases.length) {
-      throw new HoldfastError('INVALID_OPTION', 'ctx.race needs at least one wait, and a name of its own for each.')
-    }
-    return this.wait('race', cases, 'race')
+    return this.wait('race', () => {
+      // Checked before any wait of the body is taken.
+      this.outsideStep('race')
+      return raceOf(waits)
+    })
   }
 
-  all(waits: readonly Wait<unknown>[] | Readonly<Record<string, Wait<unknown>>>): Promise<never> {
+  all(waits: object): Promise<never> {
     return this.promised('all', null, () => {
       this.outsideStep('all')
       checkWaits(waits, 'ctx.all')
-      if (Array.isArray(waits)) return Promise.all(waits) as Promise<never>
+      if (Array.isArray(waits)) return Promise.all(waits as readonly Wait<unknown>[]) as Promise<never>
       const entries = Object.entries(waits as Readonly<Record<string, Wait<unknown>>>)
       const values = Promise.all(entries.map(([, wait]) => wait))
       return values.then((all) => Object.fromEntries(entries.map(([key], at) => [key, all[at]]))) as Promise<never>
@@ -183,31 +175,31 @@ class FunctionContext<Input> implements Context<Input> {
   }
 
   waitFor<Output>(run: string | { readonly id: string }): Wait<RunOutcome<Output>> {
-    const id: unknown = typeof run === 'string' ? run : (run as { readonly id?: unknown } | null)?.id
-    if (typeof id !== 'string' || !isRunId(id)) {
-      throw new HoldfastError('INVALID_OPTION', `ctx.waitFor needs a run, by its id or its handle. Got ${shown(run)}.`)
-    }
-    return this.wait('run', [runCase(id)], 'waitFor')
+    return this.wait('waitFor', () => ({ name: 'run', cases: [runCase(checkRun(run, 'ctx.waitFor'))] }))
   }
 
   child<Output>(workflow: Definition, input?: unknown, options?: ChildOptions): Wait<Output> {
-    const spec = childSpec('child', workflow, input, options)
-    return this.wait(workflow.type, [childCase(spec)], 'child')
+    return this.wait('child', () => childOf(workflow, input, options))
   }
 
   start(workflow: Definition, input?: unknown, options?: ChildOptions): Promise<{ readonly id: string }> {
     return this.promised('start', null, () => {
       const spec = childSpec('start', workflow, input, options)
-      return this.wait<{ readonly id: string }>(workflow.type, [startCase(spec)], 'start').then()
+      return new Wait<{ readonly id: string }>([startCase(spec)], this.waitFrame(workflow.type, 'start')).then()
     })
   }
 
   token<Payload>(options: ReceiveOptions<Payload> = {}): TokenWait<Payload> {
-    const schema = checkSchema(options, 'token')
-    const deps = this.waitDeps('token', 'token')
-    const issued = issueToken(this.frame.state, this.scope.next('value', 'token'), (entry) => this.read(entry))
-    const cases = [signalCase(tokenSignal(issued.seq), schema)]
-    return new TokenWait(tokenText(issued), cases, deps)
+    const { state } = this.frame
+    try {
+      const schema = checkSchema(options, null)
+      const frame = this.waitFrame('token', 'token')
+      const issued = issueCompletionToken(state, this.scope.next('value', 'token'), (entry) => this.read(entry))
+      const cases = [signalCase(completionSignal(issued.seq), schema)]
+      return new TokenWait(completionTokenText(issued), cases, frame)
+    } catch (error) {
+      return new TokenWait(completionTokenText(completionTokenOfNothing(state)), [], this.failedFrame('token', error))
+    }
   }
 
   expose(name: string, value: unknown): void {
@@ -226,6 +218,7 @@ class FunctionContext<Input> implements Context<Input> {
     options: UntilOptions = {},
   ): Promise<Exclude<Awaited<Result>, Falsy>> {
     return this.promised('until', name, () => {
+      checkName(name, 'ctx.until')
       this.outsideStep('until')
       return until(this, name, check, untilMs(name, options, this.frame.state.host))
     })
@@ -262,9 +255,7 @@ class FunctionContext<Input> implements Context<Input> {
 
   progress(fraction: number, text?: string): void {
     const { state } = this.frame
-    if (!(fraction >= 0 && fraction <= 1)) {
-      throw new HoldfastError('INVALID_OPTION', `ctx.progress needs a fraction from 0 to 1. Got ${String(fraction)}.`)
-    }
+    checkFraction(fraction)
     const name = this.note('progress')
     if (name === null) return
     const data = text === undefined ? null : encodeNote(state, text, (error) => error.message, 'progressed', name)
@@ -278,6 +269,7 @@ class FunctionContext<Input> implements Context<Input> {
     use: (resource: Resource) => Promise<Result>,
   ): Promise<Result> {
     return this.promised('withResource', null, () => {
+      checkResourceFunctions({ acquire, release, use })
       this.outsideStep('withResource')
       const { ports } = this.frame.state.host
       const body = (resource: Resource): Promise<Result> => callBody(ports, this.run.type, () => use(resource))
@@ -292,26 +284,23 @@ class FunctionContext<Input> implements Context<Input> {
   }
 
   continueAsNew(...[input]: InputOf<Input>): Promise<never> {
-    return this.begin(null, input)
+    return this.begin('continueAsNew', null, input)
   }
 
   continueAs<Other>(workflow: TypedDefinition<Other, unknown>, ...[input]: InputOf<Other>): Promise<never> {
-    const { type, validate }: Partial<Definition> = workflow ?? {}
-    if (typeof type === 'string' && typeof validate === 'function') return this.begin(workflow, input)
-    return this.promised('continueAs', null, () => Promise.reject(notAWorkflow('ctx.continueAs')))
+    return this.begin('continueAs', workflow, input)
   }
 
-  private begin(target: Definition | null, input: unknown): Promise<never> {
-    const method = target === null ? 'continueAsNew' : 'continueAs'
+  /** Without a target the run goes on as its own workflow. */
+  private begin(method: keyof Context, target: Definition | null, input: unknown): Promise<never> {
     return this.promised(method, null, () => {
+      if (method === 'continueAs') checkWorkflow(target, 'ctx.continueAs')
       this.outsideStep(method)
       return this.frame.state.admits() ? this.frame.exit.continueAs(target, input) : never()
     })
   }
 
-  /**
-   * The promise of a call of the body: it rejects and never throws, and a rejection that the body does not await is reported.
-   */
+  /** The promise of a call: it rejects and never throws, and a rejection that the body does not await is reported. */
   private promised<Value>(method: keyof Context, name: unknown, make: () => Promise<Value>): Promise<Value> {
     const { state, settler } = this.frame
     const { places } = state.body
@@ -322,11 +311,23 @@ class FunctionContext<Input> implements Context<Input> {
     })
   }
 
-  private wait<Value>(name: string, cases: readonly WaitCase[], method: keyof Context): Wait<Value> {
-    return new Wait<Value>(cases, this.waitDeps(name, method))
+  /** A wait, like a promise, rejects instead of throwing: in a callback an error that is thrown would end the process. */
+  private wait<Value>(method: keyof Context, make: () => WaitSpec): Wait<Value> {
+    try {
+      const { name, cases } = make()
+      return new Wait<Value>(cases, this.waitFrame(name, method))
+    } catch (error) {
+      return new Wait<Value>([], this.failedFrame(method, error))
+    }
   }
 
-  private waitDeps(name: string, method: keyof Context): WaitDeps {
+  private failedFrame(method: keyof Context, error: unknown): WaitFrame {
+    // The function of a step is being called, so this throw ends its attempt, also if it would not await the wait.
+    if (this.frame.state.performing !== null) throw error
+    return failedWait(error, (make) => this.promised(method, null, make))
+  }
+
+  private waitFrame(name: string, method: keyof Context): WaitFrame {
     this.outsideStep(method)
     const { scope } = this
     const { state, waits } = this.frame
@@ -337,7 +338,7 @@ class FunctionContext<Input> implements Context<Input> {
     const made = (cases: readonly WaitCase[]): NewWait => ({ name: identity, cases, place })
     return {
       // A step that returns a wait has it awaited when it is not being called any more.
-      refusal: () => this.refusal(method),
+      refusal: () => this.refusal(method, 'awaited'),
       made: (wait) => waits.add(wait),
       offered: () => waits.offered({ kind: 'wait', name: identity, place }),
       taken: () => waits.taken(identity),
@@ -355,9 +356,9 @@ class FunctionContext<Input> implements Context<Input> {
     if (refusal !== null) throw refusal
   }
 
-  private refusal(method: string): Error | null {
+  private refusal(method: string, verb: 'called' | 'awaited' = 'called'): Error | null {
     const { caller } = this.frame
-    return caller === null ? null : insideStep(`ctx.${method}`, caller)
+    return caller === null ? null : insideStep(`ctx.${method}`, caller, verb)
   }
 
   private read(entry: Extract<Entry, { kind: 'recorded' | 'issued' }>): unknown {

@@ -4,6 +4,7 @@ import { runLine } from '../../core/rows/engine-notes.ts'
 import { HoldfastError, messageOf } from '../../core/errors/error.ts'
 import type { FrameState } from '../frame/frame-state.ts'
 import { encodeNext } from '../replay/journal-text.ts'
+import { quotedText } from '../../core/text/printable.ts'
 
 /** A note that cannot be stored is no reason to fail: it says why instead. */
 export function encodeNote(
@@ -17,7 +18,7 @@ export function encodeNote(
     return encodeNext(state, value, kind, name)
   } catch (error) {
     const { id, type } = state.run
-    const reason = `The note "${name}" cannot be stored: ${messageOf(error)}`
+    const reason = `The note ${quotedText(name)} cannot be stored: ${messageOf(error)}`
     state.host.ports.logger.warn(`${reason} ${runLine(state.run, 'goes on without it.')}`, { run: id, type })
     return encodeNext(state, instead(new HoldfastError('NOT_STORABLE', reason)), kind, name)
   }

@@ -23,7 +23,7 @@ export interface UniqueOptions<Input = unknown> {
   /**
    * The source of the business key of a run: a field of its input, or a function of its input after the schema. The key is
    * the text of that string, number or bigint: `orderId::42` for a field, `42` for a function. Without a schema, annotate the
-   * input of the function.
+   * input of the function, or the compiler takes it for `never`: `(order: Order) => order.id`.
    */
   readonly key: KeyField<Input> | ((input: void extends Input ? never : Input) => KeyValue)
   /** Among which live runs the key is unique. @default 'workflow' */

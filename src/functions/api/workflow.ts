@@ -4,9 +4,9 @@ import type { Claim, Host, TypedDefinition } from '../../core/definition/definit
 import { leaseBounds, toMs, type Duration } from '../../core/definition/duration.ts'
 import { highestLimits } from '../../core/definition/limits.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
-import { checkMetadata, checkTags } from '../../core/model/labels.ts'
+import { checkMetadata, checkTags } from '../../core/definition/labels.ts'
 import { metadataIn } from '../../core/rows/run-row.ts'
-import { retryPolicy, retryPresets, type Retry } from '../../core/definition/retry.ts'
+import { retryNames, retryPolicy, retryPresets, type Retry } from '../../core/definition/retry.ts'
 import { isSchema, validate, type Schema } from '../../core/definition/schema.ts'
 import { checkOptions, shown } from '../../core/text/suggest.ts'
 import { CallPlaces } from '../replay/call-site.ts'
@@ -53,6 +53,31 @@ export interface WorkflowOptions<Input = unknown, Validated = Input> {
   /** Each of its runs has these, besides those that its start gives. */
   readonly tags?: readonly string[]
   readonly metadata?: Readonly<Record<string, unknown>>
+}
+
+export const workflowOptionNames = [
+  'input',
+  'version',
+  'retry',
+  'lease',
+  'parallel',
+  'maxCrashes',
+  'onCrashes',
+  'feed',
+  'unique',
+  'tags',
+  'metadata',
+]
+
+/** What people look for at the workflow, and find under another name or at the start of a run. */
+const optionsElsewhere = {
+  ...retryNames,
+  ...Object.fromEntries(
+    ['timeout', 'expiresIn', 'delay', 'runAt', 'priority', 'key', 'idempotencyKey'].map((name) => [
+      name,
+      `It is an option of each run: holdfast.start(workflow, input, { ${name} }).`,
+    ]),
+  ),
 }
 
 /** A durable function. `Input` is the argument of `start`, `Output` the result of `result()`. */
@@ -102,29 +127,20 @@ export function workflow(
   const body = bodyOf(isBodyOnly ? optionsOrBody : bodyOrNothing)
   checkType(type)
   const where = `workflow "${type}"`
-  const optionNames = [
-    'input',
-    'version',
-    'retry',
-    'lease',
-    'parallel',
-    'maxCrashes',
-    'onCrashes',
-    'feed',
-    'unique',
-    'tags',
-    'metadata',
-  ]
-  checkOptions(options, optionNames, where)
   if (body === undefined) {
+    const order = typeof optionsOrBody === 'function' ? ' The options come before the body.' : ''
     throw new HoldfastError(
       'INVALID_OPTION',
-      `The last argument of ${where} must be its body: a function (ctx, input), or an object with a method run(ctx, input).`,
+      `The last argument of ${where} must be its body: a function (ctx, input), or an object with a method run(ctx, input).${order}`,
     )
   }
+  checkOptions(options, workflowOptionNames, where, optionsElsewhere)
   const { input, version = 1, retry, lease, parallel = 500, feed = false } = options
   if (!Number.isInteger(version) || version < 1) {
-    throw new HoldfastError('INVALID_OPTION', `The version of ${where} must be a whole number from 1. Got ${version}.`)
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `The version of ${where} must be a whole number from 1. Got ${shown(version)}.`,
+    )
   }
   if (!Number.isInteger(parallel) || parallel < 1) {
     throw new HoldfastError(
@@ -199,6 +215,6 @@ function checkType(type: unknown): void {
   throw new HoldfastError(
     'INVALID_NAME',
     `A workflow needs a type like "billing.charge" or "billing.charge.v1": letters, digits and . : _ -, ` +
-      `at most 200. Got ${typeof type === 'string' ? JSON.stringify(type.slice(0, 40)) : typeof type}.`,
+      `at most 200. Got ${shown(type)}.`,
   )
 }

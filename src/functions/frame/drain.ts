@@ -8,10 +8,9 @@
 //
 //   way out            aborts            waits for attempts under way
 //   the body returned  nothing           as long as it takes: every step that the body has called takes place, as if it had
-//                                        been awaited at the end (`Settler.whenStepsEnd`)
+//     or begins anew                     been awaited at the end (complete-body.ts, `Settler.whenStepsEnd`)
 //   the body is tried  nothing           as long as it takes, or up to the timeouts of the steps: the next attempt of the
-//     again, or begins                   body finds the recorded outcomes
-//     anew
+//     again                              body finds the recorded outcomes
 //   the run fails, is  everything        up to the grace that the worker gives
 //     out of time, or
 //     is cancelled
@@ -50,6 +49,9 @@ export interface ExitPlan {
   /** Attempts under way are not waited for longer than the grace. @default whether they are aborted */
   readonly isBounded?: boolean
 }
+
+/** One for all frames: a departure needs a later moment, and no promise of its own. */
+const settled = Promise.resolve()
 
 export class Drain {
   private readonly state: FrameState
@@ -181,6 +183,6 @@ export class Drain {
     const { listener } = this
     this.listener = silentListener
     // Not at once: the frame is still in the middle of its own work.
-    void Promise.resolve(departure).then((how) => listener.departed(how))
+    void settled.then(() => listener.departed(departure))
   }
 }

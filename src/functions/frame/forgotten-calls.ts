@@ -1,7 +1,7 @@
-// The warnings of a body that has returned, about calls that it never awaited.
+// The warnings of a body that has returned or begins anew, about calls that it never awaited.
 
 import { isEndName } from '../api/call-identity.ts'
-import { warnOfForgotten, warnOfSwallowed, warnOfUnbegun } from '../api/misuse.ts'
+import { warnOfForgotten, warnOfSwallowed, warnOfUnbegun, type BodyEnd } from '../api/misuse.ts'
 import { foundCalls } from '../replay/drift.ts'
 import type { Settler } from '../replay/settler.ts'
 import type { Waits } from '../waits/waits.ts'
@@ -19,7 +19,7 @@ export function warnOfForgottenCalls({ host, run, body }: FrameState, settler: S
 }
 
 /** Warns of calls that failed without being awaited, when the steps have ended that the body did not await. */
-export function warnOfSwallowedFailures({ host, run }: FrameState, settler: Settler): void {
+export function warnOfSwallowedFailures({ host, run }: FrameState, settler: Settler, how: BodyEnd): void {
   const swallowed = settler.takeSwallowed()
-  if (swallowed.length > 0) warnOfSwallowed(host, run, swallowed)
+  if (swallowed.length > 0) warnOfSwallowed(host, run, swallowed, how)
 }

@@ -13,12 +13,13 @@ import { afterFailure, type RetryPolicy } from '../../core/definition/retry.ts'
 import { isTerminal, cancelReasonOf, type ControlRequest } from '../../core/model/run.ts'
 import { pausedEntry } from '../../core/rules/control.ts'
 import type { Due } from '../../core/model/due.ts'
+import { completeBody } from './complete-body.ts'
+import { isMistake, warnOfBrokenPredicate } from '../api/misuse.ts'
 import { ContinueAsNew } from './continue-as-new.ts'
 import type { Drain } from './drain.ts'
-import { warnOfForgottenCalls, warnOfSwallowedFailures } from './forgotten-calls.ts'
 import type { FrameEnd, FrameState, Phase } from './frame-state.ts'
 import { OutlastedChildren } from '../waits/outlasted-children.ts'
-import { describeDrift, foundCalls } from '../replay/drift.ts'
+import { describeDrift, foundCalls, leavesToNewerCode } from '../replay/drift.ts'
 import type { RecordedEntry, RecordedPlace } from '../replay/history.ts'
 import { encodeFailure, encodeNext } from '../replay/journal-text.ts'
 import type { Settler } from '../replay/settler.ts'
@@ -54,26 +55,8 @@ export class FrameExit {
   }
 
   returned(value: unknown): void {
-    const { state, settler, waits } = this
     if (this.continueAsNewStep?.precedes(() => this.returned(value)) === true) return
-    waits.beginMade()
-    warnOfForgottenCalls(state, settler, waits)
-    // Most bodies leave nothing behind.
-    const hasNothing = settler.size === 0 && waits.preparing === 0 && waits.outlasted.size === 0
-    if (hasNothing && state.history.isOver && state.history.begun.size === 0) {
-      warnOfSwallowedFailures(state, settler)
-      return this.succeed(value)
-    }
-    const end = (): void => {
-      const unrequested = settler.leftBehind()
-      if (unrequested !== undefined) this.drifted(unrequested)
-      else {
-        warnOfSwallowedFailures(state, settler)
-        this.drain.begin({ leave: () => this.succeed(value), stop: null })
-      }
-    }
-    // Every step that the body has called takes place, also one that it does not await.
-    waits.whenBegun(() => settler.whenStepsEnd(() => this.outlast(end)))
+    completeBody(this, 'returned', () => this.succeed(value))
   }
 
   get isContinuing(): boolean {
@@ -98,9 +81,11 @@ export class FrameExit {
     this.waits.beginMade()
     const attempt = (settler.hasProgressed ? 0 : history.bodyFailures) + 1
     const next =
-      settler.causeOf(error) === null
+      settler.causeOf(error) === null && !isMistake(error)
         ? afterFailure(this.bodyPolicy(), attempt, error, host.ports.random)
         : { retry: false as const }
+    if ('broken' in next && next.broken !== undefined)
+      warnOfBrokenPredicate(host, this.state.run, 'its body', next.broken.error)
     if (!next.retry) return this.fail(error)
     const ms = Math.round(host.ports.clock.monotonic() - this.startedAt)
     const meta = { attempt, ms, delayMs: next.delayMs }
@@ -237,6 +222,7 @@ export class FrameExit {
   }
 
   drifted(unrequested: RecordedEntry): void {
+    if (leavesToNewerCode(this.state, unrequested)) return
     this.drain.begin({ leave: () => this.pauseForDrift(unrequested), stop: null })
   }
 
@@ -248,7 +234,7 @@ export class FrameExit {
     if (!state.history.isOver) state.writer.discard()
     void state.frame.placesOf(found).then((places) => {
       if (state.phase !== 'leaving') return
-      const meta = describeDrift(unrequested, places)
+      const meta = describeDrift(unrequested, places, state.history.unknownPatch(unrequested.seq)?.name)
       const { id, type } = state.run
       const error = new HoldfastError('DRIFT', meta.message, { details: { ...meta } })
       state.host.ports.logger.error(pausedLine(state.run, 'drift', meta.message), { run: id, type, error })
@@ -313,6 +299,10 @@ export class FrameExit {
   }
 
   continueAs(target: Definition | null, input: unknown): Promise<never> {
+    if (this.state.hasBodyEnded) {
+      this.state.warnOfStray()
+      return new Promise(() => undefined)
+    }
     this.continueAsNewStep ??= new ContinueAsNew(this)
     return this.continueAsNewStep.begin(target, input)
   }

@@ -14,7 +14,7 @@
 // from inside of a step (`caller`).
 
 import type { Claim, Host } from '../../core/definition/definition.ts'
-import { stepAround, stepMark } from '../../core/runtime/attempt.ts'
+import { stepAround, stepMark, type CallingFunction } from '../../core/runtime/attempt.ts'
 import { Patches } from '../api/patches.ts'
 import type { CallSites } from '../replay/call-site.ts'
 import { Settler } from '../replay/settler.ts'
@@ -60,23 +60,21 @@ export class FrameParts {
   }
 
   /**
-   * The step from inside which the context is being called, also after an `await` in its function; null if the body itself
-   * calls. A replay does not call the functions of recorded steps, so they must not make calls of the body.
+   * The function, mostly that of a step, from inside which the context is being called, also after an `await`; null if the
+   * body itself calls. A replay does not call the functions of recorded steps, so they must not make calls of the body.
    */
-  get caller(): string | null {
+  get caller(): CallingFunction | null {
     return this.state.performing ?? stepAround(this.state) ?? (this.steps.isBusy ? this.untrackedCaller() : null)
   }
 
   /** The same for steps without an async scope. A stack trace is expensive: synchronous code of the body is examined once. */
-  private untrackedCaller(): string | null {
+  private untrackedCaller(): CallingFunction | null {
     const { scopes } = this.state.host.ports
     if (this.isOutside || scopes?.isAwaitedBy === undefined) return null
     if (scopes.isAwaitedBy(stepMark)) {
       const open = this.settler.steps().filter(({ attempt }) => attempt?.isOpen === true)
-      return open
-        .map(({ name }) => name)
-        .slice(0, mostSuspects)
-        .join('" or "')
+      const suspects = open.map(({ name }) => name).slice(0, mostSuspects)
+      return { kind: 'step', step: suspects.join('" or "') }
     }
     this.isOutside = true
     void Promise.resolve().then(() => (this.isOutside = false))

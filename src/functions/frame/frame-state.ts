@@ -27,6 +27,7 @@
 // A pause and a shutdown stop at the next checkpoint: nothing new is begun, but the body goes on seeing outcomes until it
 // waits for a call that was not begun. A resumed run just begins it then.
 
+import type { Attempt, AttemptListener, CallingFunction } from '../../core/runtime/attempt.ts'
 import type { Claim, Host } from '../../core/definition/definition.ts'
 import type { FoundCall } from '../../core/model/entry.ts'
 import { isSameControlRequest, type ControlRequest, type Run } from '../../core/model/run.ts'
@@ -35,6 +36,7 @@ import { JournalWriter, type WriterListener } from '../../core/runtime/journal-w
 import { warnOfStrayCode } from '../api/misuse.ts'
 import type { CallSites } from '../replay/call-site.ts'
 import { History, type RecordedEntry, type RecordedPlace } from '../replay/history.ts'
+import type { StepCall } from './body-call.ts'
 import type { FunctionBody } from './function-body.ts'
 
 export type Phase = 'new' | 'live' | 'gathering' | 'draining' | 'unwinding' | 'parking' | 'parked' | 'leaving' | 'gone'
@@ -84,7 +86,9 @@ export class FrameState {
   private isReturning = false
   private execution: 'new' | 'begun' | 'ended' = 'new'
   private strayed = false
+  private isStrayLogged = false
   private performed: string | null = null
+  private performedKind: CallingFunction['kind'] = 'step'
   private isDue = false
   private alarm: Alarm | null = null
 
@@ -191,9 +195,16 @@ export class FrameState {
     if (this.isLive) return true
     if (this.isCancelled) return false
     this.spoil()
-    if (!this.strayed) warnOfStrayCode(this.host, this.row)
+    this.warnOfStray()
     this.strayed = true
     return false
+  }
+
+  /** Code goes on beside a body that has ended: its calls begin nothing, and that is logged once. */
+  warnOfStray(): void {
+    if (this.isStrayLogged || this.isCancelled || this.at === 'gathering') return
+    this.isStrayLogged = true
+    warnOfStrayCode(this.host, this.row)
   }
 
   /** Code of the body went on when it could not any more, and that was logged. */
@@ -263,22 +274,39 @@ export class FrameState {
   }
 
   /**
-   * Calls a function on behalf of that step. A replay does not call it again, so meanwhile calls of the context are refused
+   * Calls a function of that kind on behalf of that step. A replay does not call it again, so meanwhile calls of the context are refused
    * (docs/decisions/0019).
    */
-  inside<Result>(step: string, call: () => Result): Result {
+  inside<Result>(step: string, call: () => Result, kind: CallingFunction['kind'] = 'step'): Result {
     const before = this.performed
+    const kindBefore = this.performedKind
     this.performed = step
+    this.performedKind = kind
     try {
       return call()
     } finally {
       this.performed = before
+      this.performedKind = kindBefore
     }
   }
 
-  /** The step whose function is being called right now. */
-  get performing(): string | null {
-    return this.performed
+  /** The same for an attempt of a step, without a closure, which each of the many attempts would make. */
+  runInside(step: string, attempt: Attempt, call: StepCall, by: AttemptListener<StepCall>): void {
+    const before = this.performed
+    const kindBefore = this.performedKind
+    this.performed = step
+    this.performedKind = 'step'
+    try {
+      attempt.run(call.perform, call, by)
+    } finally {
+      this.performed = before
+      this.performedKind = kindBefore
+    }
+  }
+
+  /** The function that is being called right now. */
+  get performing(): CallingFunction | null {
+    return this.performed === null ? null : { kind: this.performedKind, step: this.performed }
   }
 
   /** A turn is about to come. */

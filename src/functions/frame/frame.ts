@@ -13,10 +13,11 @@ import type { Claim, DepartureListener, Frame, Host } from '../../core/definitio
 import type { FoundCall } from '../../core/model/entry.ts'
 import { cancelReasonOf, type ControlRequest } from '../../core/model/run.ts'
 import type { CallSites } from '../replay/call-site.ts'
+import { leavesToNewerCode } from '../replay/drift.ts'
 import type { RecordedEntry, RecordedPlace } from '../replay/history.ts'
 import { ReplayProgress } from '../replay/replay-progress.ts'
 import { retrace } from '../replay/retrace.ts'
-import { Unwinding } from '../steps/unwinding.ts'
+import { Unwinding } from '../steps/unwind.ts'
 import { isAtCheckpoint, isParkable, rest } from '../waits/park.ts'
 import { mustLook, wakeDue } from '../waits/wake.ts'
 import { beginBody, beginFailingBody } from './body-execution.ts'
@@ -99,7 +100,7 @@ export class FunctionFrame implements Frame, FrameDriver {
 
   get arrived(): number | null {
     const { state, waits } = this.parts
-    return waits.idle.wantsMessages ? state.writer.arrived : null
+    return waits.idle.awaitsMessages ? state.writer.arrived : null
   }
 
   get wakeNames(): readonly string[] | null {
@@ -111,7 +112,7 @@ export class FunctionFrame implements Frame, FrameDriver {
     const { state, waits } = this.parts
     if (inbox === null) waits.mailbox.markStale()
     else state.writer.heard(inbox)
-    if (state.isLive && waits.idle.wantsMessages) state.scheduleTurn()
+    if (state.isLive && waits.idle.awaitsMessages) state.scheduleTurn()
   }
 
   abort(reason: unknown): void {
@@ -199,7 +200,8 @@ export class FunctionFrame implements Frame, FrameDriver {
   stuckAt(unrequested: RecordedEntry): void {
     const { state, exit } = this.parts
     if (state.phase === 'live') exit.drifted(unrequested)
-    else this.undoWork.hasCollectedAll()
+    // Newer code knows how its steps are undone.
+    else if (!leavesToNewerCode(state, unrequested)) this.undoWork.hasCollectedAll()
   }
 
   unreadable(error: unknown, at: RecordedPlace | null): void {

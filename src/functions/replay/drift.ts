@@ -1,9 +1,12 @@
 // When code and journal disagree: the recorded entry, the call that the body makes instead and its place in the code, and a
 // text that shows both.
 
+import { leftToOthers } from '../../core/errors/left-to-others.ts'
+import type { HoldfastError } from '../../core/errors/error.ts'
 import type { Drift, Entry, FoundCall } from '../../core/model/entry.ts'
 import { visible } from '../../core/text/printable.ts'
 import type { Call } from '../frame/body-call.ts'
+import type { FrameState } from '../frame/frame-state.ts'
 import type { Outcome, RecordedEntry } from './history.ts'
 
 /** How long a body that has not asked for all recorded calls may be silent before a warning says so. */
@@ -17,6 +20,12 @@ export const pauseGraceMs = 30_000
  * process died. But a step that was renamed since then looks the same, and its run must not keep its slot for ever.
  */
 export const untracedGraceMs = 5 * 60_000
+/**
+ * For so long after a run has gone on with a change of the code (`ctx.patched`), and after this worker has met it, it is left to
+ * workers that know the change: a deployment replaces them one by one, and the run may have waited for most of that time. After
+ * that, the worker that does not know it pauses the run: the change was taken back.
+ */
+const deploymentMs = 15 * 60_000
 /** How often the warning is repeated if it does not: the call may still come, so nothing is declared. */
 export const repeatMs = 60 * 60_000
 
@@ -68,14 +77,48 @@ export function foundCalls(calls: Iterable<Call>): readonly FoundCall[] {
 const ownWork =
   'If the code is the same, it awaits something outside of its steps that took longer this time: do that inside a step.'
 
-export function describeDrift({ seq, kind, name }: RecordedEntry, found: readonly FoundCall[]): Drift {
+/** Why a run is to be left to workers with newer code; null if it is not. */
+export function newerCode(
+  { history, host, run, controlRequest }: FrameState,
+  unrequested: RecordedEntry,
+): HoldfastError | null {
+  const patch = history.unknownPatch(unrequested.seq)
+  // A run that is to be paused is paused, whichever worker has it.
+  if (patch === undefined || controlRequest?.kind === 'pause') return null
+  const since = Math.max(patch.at, host.firstMet?.(run) ?? patch.at)
+  if (host.now() - since > deploymentMs) return null
+  const message =
+    `newer code has continued it with the change ${quoted(patch.name)}, which the code here does not ask for. It goes on where ` +
+    `ctx.patched(${quoted(patch.name)}) is deployed; if that is nowhere ${deploymentMs / 60_000} minutes after this worker first ` +
+    `met the run, it is paused as drift.`
+  return leftToOthers('DRIFT', message, { change: patch.name })
+}
+
+/** Gives a run up here that is to be left to workers with newer code; false if it is not. */
+export function leavesToNewerCode(state: FrameState, unrequested: RecordedEntry): boolean {
+  const newer = newerCode(state, unrequested)
+  if (newer !== null) state.writer.lose(newer)
+  return newer !== null
+}
+
+export function describeDrift(
+  { seq, kind, name }: RecordedEntry,
+  found: readonly FoundCall[],
+  unknownPatch: string | null = null,
+): Drift {
   const calls = found.map(({ kind, name, place }) => `${kind} ${quoted(name)}${place === null ? '' : `, at ${place}`}`)
   const message = [
     'The code changed under a live run: its journal has an entry that the code does not ask for.',
+    ...(unknownPatch === null
+      ? []
+      : [`Newer code has continued it with the change ${quoted(unknownPatch)}: deploy that.`]),
     `- entry ${seq} of the journal: ${kind} ${quoted(name)}`,
     ...(calls.length === 0 ? ['+ the code ends without it'] : calls.map((call) => `+ the code asks for: ${call}`)),
     ...(calls.length === 0 ? [] : [ownWork]),
-    'Deploy the version that the run began with and resume it, or repair its journal with resume({ amend }).',
+    unknownPatch === null
+      ? 'Let live runs go the old way with ctx.patched, or deploy the version that the run began with, and resume it; or repair ' +
+        'its journal with resume({ amend }).'
+      : 'Deploy the code that knows the change and resume it, or repair its journal with resume({ amend }).',
   ].join('\n')
   return { reason: 'drift', recorded: { seq, kind, name }, found, message }
 }

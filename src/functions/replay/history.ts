@@ -2,7 +2,7 @@
 // by the identity of the call that they belong to.
 //
 // It is the effective journal: an outcome that an operator dropped does not exist, and one that was amended has the amended
-// result. Outcomes that were recorded between such a one and its repair are loose: the body gets them if it asks for them, in
+// result. Outcomes that were recorded between such a one and its repair are optional: the body gets them if it asks for them, in
 // their order, but it need not ask, because it may take another path now.
 
 import type { Entry } from '../../core/model/entry.ts'
@@ -54,7 +54,7 @@ export class History {
     return this.next() === undefined
   }
 
-  /** The loose outcomes that the body has not seen. */
+  /** The optional outcomes that the body has not seen. */
   get optional(): readonly Outcome[] {
     return this.recorded?.optional ?? nothing
   }
@@ -73,13 +73,10 @@ export class History {
   forgetSeen(): void {
     const { recorded } = this
     if (recorded === null || this.next() !== undefined) return
-    recorded.outcomes = []
     this.at = 0
     for (const name of recorded.settled.wait) if (!isEndName(name)) recorded.settled.wait.delete(name)
-    recorded.settled.step.clear()
-    recorded.waits.clear()
-    recorded.attempts.clear()
-    if (recorded.failing === null && recorded.cancelling === null && sizeOf(recorded) === 0) this.recorded = null
+    const isEmpty = recorded.failing === null && recorded.cancelling === null && sizeOf(recorded) === 0
+    this.recorded = isEmpty ? null : withoutSeen(recorded)
   }
 
   /** Whether the journal has the outcome of this call. */
@@ -120,8 +117,14 @@ export class History {
     return this.recorded?.notes.delete(name) ?? false
   }
 
+  /** Whether the journal has that change of the code. It can be asked for once. */
   hasPatch(id: string): boolean {
-    return this.recorded?.patches.has(id) ?? false
+    return take(this.recorded?.patches, id) !== undefined
+  }
+
+  /** The last change of the code before that entry which the body has not asked for. */
+  unknownPatch(seq: number): EntryOf<'patched'> | undefined {
+    return Array.from(this.recorded?.patches.values() ?? []).findLast((patch) => patch.seq < seq)
   }
 
   /** The first outcome left that must be seen and whose call is not among those that the body made. */
@@ -135,12 +138,20 @@ export class History {
     return undefined
   }
 
-  /** Steps that may have happened and have an undo function, by name, unless their undo has ended. */
+  /**
+   * Steps that may have happened and have an undo function, by name, unless their undo has ended, or the body has said how
+   * they are undone.
+   */
   get toUndo(): ReadonlyMap<string, ToUndo> {
     return this.recorded?.toUndo ?? nothingToUndo
   }
 
-  /** The journal knows of steps that may have to be undone. */
+  /** The body says how that step is undone: from here on the caller knows it. */
+  takeToUndo(step: string): ToUndo | undefined {
+    return take(this.recorded?.toUndo, step)
+  }
+
+  /** The journal knows of steps that may have to be undone, and the body has not said how. */
   get mayUndo(): boolean {
     return this.toUndo.size > 0 || this.begun.size > 0
   }
@@ -182,6 +193,30 @@ function take<Value>(map: Map<string, Value> | undefined, name: string): Value |
   return value
 }
 
+/** The rest of a journal that was shown. Nothing is ever added to it, so all runs share the tables that are empty. */
+function withoutSeen(recorded: RecordedJournal): RecordedJournal {
+  const { settled, values, issued, outlastedChildren, notes, patches, toUndo, begun, undoAttempts } = recorded
+  return {
+    ...recorded,
+    outcomes: [],
+    settled: { step: emptySet, wait: filled(settled.wait, emptySet) },
+    waits: emptyMap,
+    attempts: emptyMap,
+    values: filled(values, emptyMap),
+    issued: filled(issued, emptyMap),
+    outlastedChildren: filled(outlastedChildren, emptySet),
+    notes: filled(notes, emptySet),
+    patches: filled(patches, emptyMap),
+    toUndo: filled(toUndo, emptyMap),
+    begun: filled(begun, emptyMap),
+    undoAttempts: filled(undoAttempts, emptyMap),
+  }
+}
+
+function filled<Table extends { readonly size: number }>(table: Table, empty: Table): Table {
+  return table.size === 0 ? empty : table
+}
+
 /** How much there is that a frame may still need. */
 function sizeOf(recorded: RecordedJournal): number {
   const { optional, settled, values, issued, outlastedChildren, notes, patches, toUndo, begun, undoAttempts } = recorded
@@ -193,6 +228,8 @@ function sizeOf(recorded: RecordedJournal): number {
 }
 
 const nothing: readonly never[] = []
+const emptyMap = new Map<string, never>()
+const emptySet = new Set<never>()
 const nothingToUndo: ReadonlyMap<string, ToUndo> = new Map()
 const nobodyElse: ReadonlySet<string> = new Set()
 const nothingBegun: ReadonlyMap<string, EntryOf<'begun'>> = new Map()

@@ -4,7 +4,7 @@
 // pauses the run.
 
 import type { Entry } from '../../core/model/entry.ts'
-import { fetchPatiently } from '../../core/payload/fetch.ts'
+import { fetchPatiently } from '../../core/runtime/fetch.ts'
 import type { FrameState } from '../frame/frame-state.ts'
 import { decodeAt } from './journal-text.ts'
 

@@ -44,7 +44,8 @@ export interface RecordedJournal {
   readonly issued: Map<string, EntryOf<'issued'>>
   readonly outlastedChildren: Set<string>
   readonly notes: Set<string>
-  readonly patches: Set<string>
+  /** The changes of the code that the run has answered for. */
+  readonly patches: Map<string, EntryOf<'patched'>>
   readonly toUndo: Map<string, ToUndo>
   readonly begun: Map<string, EntryOf<'begun'>>
   readonly undoAttempts: Map<string, EntryOf<'undo-attempt-failed'>>
@@ -68,7 +69,7 @@ export function arrangeJournal(entries: readonly Entry[]): RecordedJournal {
     issued: new Map(),
     outlastedChildren: new Set(),
     notes: new Set(),
-    patches: new Set(),
+    patches: new Map(),
     toUndo: new Map(),
     begun: new Map(),
     undoAttempts: new Map(),
@@ -116,7 +117,7 @@ function add(recorded: RecordedJournal, entry: Entry): void {
       recorded.notes.add(entry.name)
       return
     case 'patched':
-      recorded.patches.add(entry.name)
+      recorded.patches.set(entry.name, entry)
       return
     case 'amended':
       if (entry.meta.dropped) drop(recorded, entry.meta)

@@ -5,7 +5,16 @@
 // waited for, and the warning is repeated.
 
 import type { Cancel } from '../../core/runtime/ports.ts'
-import { driftGraceMs, hasChanged, hasUntraced, pauseGraceMs, repeatMs, silenceMs, untracedGraceMs } from './drift.ts'
+import {
+  driftGraceMs,
+  hasChanged,
+  hasUntraced,
+  newerCode,
+  pauseGraceMs,
+  repeatMs,
+  silenceMs,
+  untracedGraceMs,
+} from './drift.ts'
 import type { Outcome } from './history.ts'
 import { warnOfSilence } from '../api/misuse.ts'
 import type { FrameState } from '../frame/frame-state.ts'
@@ -34,7 +43,10 @@ export class ReplayProgress {
     this.after(silenceMs, (first) => {
       warnOfSilence(state.host, state.run, first, silenceMs)
       this.after(driftGraceMs - silenceMs, (unrequested) => {
-        if (hasChanged(state.claim?.entries ?? [], unrequested, settler.all())) state.frame.stuckAt(unrequested)
+        const entries = state.claim?.entries ?? []
+        // Newer code wrote that entry, and the body makes a call that the journal does not know: it is older.
+        const isOlder = newerCode(state, unrequested) !== null && hasUntraced(entries, settler.all())
+        if (isOlder || hasChanged(entries, unrequested, settler.all())) state.frame.stuckAt(unrequested)
         else this.after(pauseGraceMs - driftGraceMs, () => state.frame.pausesReplay() || this.waitLonger())
       })
     })

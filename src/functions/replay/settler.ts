@@ -1,12 +1,12 @@
 // Settles the calls of the body, one at a time: recorded outcomes first and in journal order, then live ones in the order in
-// which their entries were appended. A loose outcome does not hold back any other. The frame that drives it runs all
+// which their entries were appended. An optional outcome does not hold back any other. The frame that drives it runs all
 // microtasks between two settlements. The first execution and every replay settle by this one rule, which is why the body
 // sees the same order each time. A call that failed before it could be recorded fails again on every replay, and is shown
 // before all else: the body made the later calls after it had seen that failure. The payload of an outcome is read
 // (`payload-reader.ts`) and checked when its turn has come, and no other outcome overtakes it.
 //
 // The calls form a list, and only a replay looks them up by name: most runs never replay, and a table for each would be a
-// large part of the memory of a run.
+// large part of the memory of a run. The table goes when the journal has nothing more to settle.
 
 import type { Call, CallOutcome, StepCall, WaitCall, WokenOutcome } from '../frame/body-call.ts'
 import { isEndName } from '../api/call-identity.ts'
@@ -15,9 +15,13 @@ import type { FrameState } from '../frame/frame-state.ts'
 import type { Resources } from '../steps/resources.ts'
 import { callKind, type CallKind, type Outcome, type RecordedEntry } from './history.ts'
 import { PayloadReader } from './payload-reader.ts'
+import { quotedText } from '../../core/text/printable.ts'
 
 /** Stands for an empty list until its first member. */
 const none: never[] = []
+
+/** One warning names the steps whose results the body forgot: this many are enough to find the place in the code. */
+const mostUnheard = 8
 
 export class Settler {
   /** How many calls of the body have not settled. */
@@ -32,7 +36,7 @@ export class Settler {
   private first: Call | null = null
   private last: Call | null = null
   /** The calls by kind and name, for as long as the journal has outcomes for them. */
-  private readonly byName: Map<string, Call> | null
+  private byName: Map<string, Call> | null
   /** Calls whose live outcome the body has not seen yet. */
   private readyCalls: Call[] = none
   /** The payload of a message is being checked against the schema of its wait. */
@@ -43,7 +47,7 @@ export class Settler {
   private afterSteps: (() => void) | null = null
   /** Calls that failed before the body asked for their outcome. */
   private failedUnheard: UnhandledFailure[] | null = null
-  /** Steps that succeeded before the body asked for their results. Kept only in a test that watches bodies: it would grow. */
+  /** Steps that succeeded before the body asked for their results: all of them only in a test that watches bodies. */
   private succeededUnheard: StepCall[] | null = null
 
   constructor(state: FrameState, resources: Resources) {
@@ -139,7 +143,10 @@ export class Settler {
   private nextRecorded(): Outcome | undefined {
     const { history } = this.state
     const next = history.next()
-    if (history.optional.length === 0) return next
+    if (history.optional.length === 0) {
+      if (next === undefined) this.byName = null
+      return next
+    }
     const requested = history.optional.find((outcome) => this.callOf(outcome) !== undefined)
     return requested !== undefined && (next === undefined || requested.seq < next.seq) ? requested : next
   }
@@ -159,7 +166,9 @@ export class Settler {
   }
 
   private isMade(kind: CallKind, name: string): boolean {
-    return this.byName?.has(keyOf(kind, name)) ?? false
+    if (this.byName !== null) return this.byName.has(keyOf(kind, name))
+    for (const call of this.all()) if (call.kind === kind && call.name === name) return true
+    return false
   }
 
   private settleRecorded(recorded: Outcome): boolean {
@@ -237,10 +246,23 @@ export class Settler {
     const { host, body } = this.state
     const { promise, kind, name, place } = call
     if (!failed) {
-      if (kind === 'step' && host.ports.bodies !== undefined) (this.succeededUnheard ??= []).push(call)
+      if (kind === 'step') this.succeededEarly(call, host.ports.bodies === undefined ? mostUnheard : Infinity)
     } else if (!isEndName(name)) {
-      this.unheard({ promise, what: `${kind} "${name}"`, place: place ?? body.places.placeOf(call), error: value })
+      this.unheard({
+        promise,
+        what: `${kind} ${quotedText(name)}`,
+        place: place ?? body.places.placeOf(call),
+        error: value,
+      })
     }
+  }
+
+  /** A body may make many calls and await them later: those that it has awaited by now make room. */
+  private succeededEarly(call: StepCall, most: number): void {
+    const others = this.succeededUnheard ?? []
+    const unheard = others.length < most ? others : others.filter(({ promise }) => !promise.isHeard)
+    if (unheard.length < most) unheard.push(call)
+    this.succeededUnheard = unheard
   }
 
   /** A call has failed before the body asked for its outcome. */

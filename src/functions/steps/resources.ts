@@ -93,7 +93,7 @@ export class Resources {
     const { clock, logger } = state.host.ports
     const cancel = clock.after(longAcquireMs, () => logger.warn(longAcquire(state.run), { run: state.runId }))
     try {
-      return await state.inside(insideAcquire, acquire)
+      return await state.inside(insideAcquire, acquire, 'acquire')
     } catch (error) {
       this.hasFailed = true
       throw error
@@ -116,7 +116,7 @@ export class Resources {
     let cancel: Cancel = () => undefined
     try {
       // It is called at a time that no replay repeats.
-      const released = this.state.inside(insideRelease, held.release)
+      const released = this.state.inside(insideRelease, held.release, 'release')
       if (!isPromiseLike(released)) return
       const over = new Promise<typeof late>((resolve) => (cancel = clock.after(longestReleaseMs, () => resolve(late))))
       if ((await Promise.race([released, over])) !== late) return

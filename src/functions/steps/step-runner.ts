@@ -6,7 +6,7 @@
 // while as many are under way as the workflow allows at once; a transaction also until the waits of its turn have begun.
 
 import type { Draft, Entry } from '../../core/model/entry.ts'
-import { HoldfastError, isHoldfastError } from '../../core/errors/error.ts'
+import { isHoldfastError } from '../../core/errors/error.ts'
 import type { Place } from '../../core/payload/place.ts'
 import { afterFailure, type AfterFailure } from '../../core/definition/retry.ts'
 import { Attempt, type AttemptListener } from '../../core/runtime/attempt.ts'
@@ -14,9 +14,12 @@ import type { Delay, RecordedOutcome, StepCall } from '../frame/body-call.ts'
 import type { Settler } from '../replay/settler.ts'
 import type { FrameState } from '../frame/frame-state.ts'
 import type { Waits } from '../waits/waits.ts'
+import { warnOfBrokenPredicate } from '../api/misuse.ts'
 import { conflictDelay, isConflict, mostConflicts } from './conflict.ts'
+import { nameStep, readBack, readFailureBack } from './outcome-payload.ts'
 import { TransactionStep } from './transaction-step.ts'
 import { Undoables } from './undoables.ts'
+import { quotedText } from '../../core/text/printable.ts'
 
 type AttemptFailed = Extract<Entry, { kind: 'attempt-failed' }>
 
@@ -54,7 +57,7 @@ export class StepRunner implements AttemptListener<StepCall> {
     const { state } = this
     const { history } = state
     // Code that goes on beside a body that has ended begins nothing.
-    if (state.hasBodyEnded) return
+    if (state.hasBodyEnded) return state.warnOfStray()
     this.settler.enter(call)
     if (call.undo !== undefined && history.mayUndo) this.undoables.recall(call)
     if (history.has('step', call.name)) return
@@ -125,7 +128,7 @@ export class StepRunner implements AttemptListener<StepCall> {
     const { writer, isWriting, isHalting } = this.state
     if (!isWriting) return
     // Asked anew each time: more may have been appended, and seen by the function of this step, since the last time.
-    if (!writer.isDurable && !isHalting) return writer.barrier(() => this.beginWhenDurable(call))
+    if (!writer.isDurable && !isHalting) return this.beginAfterBarrier(call)
     // A run has one transaction at a time; when that is over, the frame takes a turn. It also takes one when the waits that
     // the body has made have begun.
     const mustWait = call.isTransaction && (writer.isHeld || this.waits.isMaking)
@@ -134,6 +137,11 @@ export class StepRunner implements AttemptListener<StepCall> {
     if (isHalting) this.takeBack(call)
     this.hold(call)
     if (!mustWait) this.state.scheduleTurn()
+  }
+
+  /** Separate from `beginWhenDurable`, which would make a scope for the closure each time it is asked, and most find no barrier. */
+  private beginAfterBarrier(call: StepCall): void {
+    this.state.writer.barrier(() => this.beginWhenDurable(call))
   }
 
   private attempt(call: StepCall): void {
@@ -147,7 +155,7 @@ export class StepRunner implements AttemptListener<StepCall> {
       this.transactionStep ??= new TransactionStep(state, this)
       return this.transactionStep.begin(call, attempt)
     }
-    state.inside(call.name, () => attempt.run(call.perform, call, this))
+    state.runInside(call.name, attempt, call, this)
   }
 
   limit(call: StepCall, attempt: Attempt): void {
@@ -162,7 +170,7 @@ export class StepRunner implements AttemptListener<StepCall> {
     try {
       const where = this.placeOfResult(name)
       data = state.host.payloads.encode(value, where)
-      decoded = this.readBack(data, where)
+      decoded = readBack(state.host.payloads, data, where)
     } catch (error) {
       return this.failed(call, attempt, error)
     }
@@ -220,7 +228,7 @@ export class StepRunner implements AttemptListener<StepCall> {
     for (const call of this.settler.steps()) {
       const { attempt } = call
       if (attempt === null || !attempt.isOpen) continue
-      attempt.abort(new Error(`Step "${call.name}" of run ${this.state.runId} is not waited for any longer.`))
+      attempt.abort(new Error(`Step ${quotedText(call.name)} of run ${this.state.runId} is not waited for any longer.`))
       // An attempt whose result is being committed with the user's own writes runs to its end.
       if (attempt.isOpen) continue
       this.over(call)
@@ -256,8 +264,9 @@ export class StepRunner implements AttemptListener<StepCall> {
   /** Appends the result of a transaction, which is not certain before it is committed. */
   place(call: StepCall, attempt: Attempt, value: unknown): RecordedOutcome {
     const where = this.placeOfResult(call.name)
-    const data = this.state.host.payloads.encode(value, where)
-    const decoded = this.readBack(data, where)
+    const { payloads } = this.state.host
+    const data = payloads.encode(value, where)
+    const decoded = readBack(payloads, data, where)
     const seq = this.record(call, attempt, data)
     this.settler.expect(call)
     return { failed: false, value: decoded, seq }
@@ -277,6 +286,8 @@ export class StepRunner implements AttemptListener<StepCall> {
     if (place === null && isOfNoUse) return this.failedAtTheEnd(call, attempt)
     const { name } = call
     const next = this.afterFailure(call, attempt, error)
+    if (next.broken !== undefined)
+      warnOfBrokenPredicate(state.host, state.run, `step "${call.name}"`, next.broken.error)
     const mayHaveHappened = this.mayHaveHappened(call, attempt, error)
     if (next.retry && mayHaveHappened && !this.undoables.isUnsure(call)) this.recordAbandoned(call, attempt)
     const at = place ?? state.writer.seq + 1
@@ -294,7 +305,7 @@ export class StepRunner implements AttemptListener<StepCall> {
       if (place !== null) this.settler.dismiss(call)
       return this.delay(call, delayMs)
     }
-    const decoded = this.readFailureBack(data, where, error)
+    const decoded = readFailureBack(payloads, data, where, error)
     this.write(
       { kind: 'step-failed', name, meta: mayHaveHappened ? { ...meta, undo: true } : meta, data },
       attempt,
@@ -324,7 +335,7 @@ export class StepRunner implements AttemptListener<StepCall> {
       call.conflicts += 1
       return { retry: true, delayMs: conflictDelay(call.conflicts, random) }
     }
-    return afterFailure(call.policy, attempt - call.conflicts, error, random)
+    return this.state.inside(call.name, () => afterFailure(call.policy, attempt - call.conflicts, error, random))
   }
 
   /** It was aborted and nothing comes after it, so its error is not reported; but it may have happened all the same. */
@@ -357,23 +368,6 @@ export class StepRunner implements AttemptListener<StepCall> {
     return host.payloads.place(runId, writer.seq + 1, 'step-succeeded', name)
   }
 
-  /** The value as a replay will read it. A codec that cannot read it is as bad as one that could not write it. */
-  private readBack(data: string, where: Place): unknown {
-    try {
-      return this.state.host.payloads.decode(data, where)
-    } catch (cause) {
-      throw new HoldfastError('NOT_STORABLE', 'The codec cannot read its own output.', { cause })
-    }
-  }
-
-  private readFailureBack(data: string, where: Place, error: unknown): unknown {
-    try {
-      return this.state.host.payloads.decode(data, where)
-    } catch {
-      return error
-    }
-  }
-
   private over(call: StepCall): void {
     call.attempt = null
     this.attempts -= 1
@@ -389,12 +383,4 @@ export class StepRunner implements AttemptListener<StepCall> {
 function restore(call: StepCall, { meta: { attempt, conflicts = 0 } }: AttemptFailed): void {
   call.failures = attempt
   call.conflicts = conflicts
-}
-
-/** A refused result says which step returned it. */
-function nameStep(error: unknown, step: string): unknown {
-  if (!isHoldfastError(error, 'NOT_STORABLE')) return error
-  return new HoldfastError('NOT_STORABLE', `The result of step "${step}" cannot be stored. ${error.message}`, {
-    details: { ...error.details, step },
-  })
 }

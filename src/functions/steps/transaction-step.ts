@@ -23,6 +23,7 @@ import type { Acknowledged, Host } from '../../core/definition/definition.ts'
 import { bug, isHoldfastError } from '../../core/errors/error.ts'
 import type { RecordedOutcome, StepCall } from '../frame/body-call.ts'
 import type { FrameState } from '../frame/frame-state.ts'
+import { runNotThere } from '../api/misuse.ts'
 import type { Undoables } from './undoables.ts'
 
 /** What a transaction asks of the runner of the steps, which begins it. */
@@ -97,8 +98,8 @@ export class TransactionStep {
     try {
       progress.answer = await this.state.writer.carry(attempt, placed.seq, commit)
     } catch (error) {
-      progress.isRefused = isRefusal(error)
-      throw error
+      progress.isRefused = isHoldfastError(error) && error.family === 'conflict'
+      throw isHoldfastError(error, 'RUN_NOT_FOUND') ? runNotThere(call.name) : error
     }
   }
 
@@ -119,9 +120,4 @@ export class TransactionStep {
     this.state.writer.release(attempt)
     this.state.scheduleTurn()
   }
-}
-
-/** The store has refused: the run has another holder, or another state than expected here. */
-function isRefusal(error: unknown): boolean {
-  return isHoldfastError(error) && (error.family === 'conflict' || error.code === 'RUN_NOT_FOUND')
 }

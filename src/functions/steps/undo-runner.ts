@@ -5,15 +5,17 @@
 // could not be undone is named at the end of the run and does not prevent other undos. Between two attempts the run waits in
 // memory, or is released if the delay is long.
 
+import { warnOfBrokenPredicate } from '../api/misuse.ts'
 import { runName } from '../../core/rows/engine-notes.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
-import { afterFailure } from '../../core/definition/retry.ts'
+import { afterFailure, type AfterFailure } from '../../core/definition/retry.ts'
 import { Attempt, type StepTools, type AttemptListener } from '../../core/runtime/attempt.ts'
-import { fetchPatiently } from '../../core/payload/fetch.ts'
+import { fetchPatiently } from '../../core/runtime/fetch.ts'
 import type { FrameExit } from '../frame/frame-exit.ts'
 import type { FrameState } from '../frame/frame-state.ts'
 import { decodeAt, encodeFailure } from '../replay/journal-text.ts'
 import type { Undoable, Undoables } from './undoables.ts'
+import { quotedText } from '../../core/text/printable.ts'
 
 export class UndoRunner implements AttemptListener<Undoable> {
   private readonly state: FrameState
@@ -87,9 +89,8 @@ export class UndoRunner implements AttemptListener<Undoable> {
     const attempt = new Attempt(state, call.name, current.failures + 1, ':undo', call.calledAs)
     this.attempt = attempt
     if (call.timeoutMs !== undefined) attempt.limit(call.timeoutMs, (error) => this.failed(current, attempt, error))
-    state.inside(call.name, () => {
-      attempt.run((tools: StepTools) => call.undo?.(result as never, tools), current, this)
-    })
+    const perform = (tools: StepTools): unknown => call.undo?.(result as never, tools)
+    state.inside(call.name, () => attempt.run(perform, current, this), 'undo')
   }
 
   succeeded({ call: { name } }: Undoable, attempt: Attempt): void {
@@ -101,7 +102,10 @@ export class UndoRunner implements AttemptListener<Undoable> {
   failed(current: Undoable, attempt: Attempt, error: unknown): void {
     const { state, exit } = this
     const { name, policy } = current.call
-    const next = afterFailure(policy, attempt.attempt, error, state.host.ports.random)
+    const decide = (): AfterFailure => afterFailure(policy, attempt.attempt, error, state.host.ports.random)
+    const next = state.inside(name, decide, 'undo')
+    if (next.broken !== undefined)
+      warnOfBrokenPredicate(state.host, state.run, `the undo of step "${name}"`, next.broken.error)
     if (!next.retry) return this.recordFailure(current, error, attempt)
     const { delayMs } = next
     const meta = { attempt: attempt.attempt, ms: attempt.ms, delayMs }
@@ -129,7 +133,7 @@ export class UndoRunner implements AttemptListener<Undoable> {
     const meta = { attempt: attempt.attempt, ms: attempt.ms }
     state.writer.append({ kind: 'undo-failed', name, meta, data: encodeFailure(state, error, 'undo-failed', name) })
     state.host.ports.logger.error(
-      `Step "${name}" of ${runName(state.run)} could not be undone: an operator must look at it.`,
+      `Step ${quotedText(name)} of ${runName(state.run)} could not be undone: an operator must look at it.`,
       {
         run: state.runId,
         step: name,

@@ -29,7 +29,7 @@ export class Undoables {
   private readonly recalled = new Set<string>()
   /** Steps that were under way when their process died, and were not attempted since. */
   private unresolved: StepCall[] = []
-  /** Steps of which an attempt of this frame may have happened, though none has succeeded. */
+  /** Steps of which an attempt may have happened, though none has succeeded. */
   private unsure: Set<StepCall> | null = null
   private isSorted = true
 
@@ -41,13 +41,13 @@ export class Undoables {
     return this.list.length === 0 && this.history.toUndo.size === 0 && this.history.begun.size === 0
   }
 
-  /** The body has told how each of those is undone that the journal knows. */
+  /** The body has said how each step that the journal knows is undone. */
   get isComplete(): boolean {
-    // The count first: this is asked with every turn of a replay, and a run may have thousands of steps.
-    return this.recalled.size >= this.history.toUndo.size && this.missing.length === 0
+    // The size first: this is asked with every turn of a replay, and a run may have thousands of steps.
+    return this.history.toUndo.size === 0 && this.missing.length === 0
   }
 
-  /** Steps of the journal of which the body did not tell how they are undone. */
+  /** Steps of the journal of which the body did not say how they are undone. */
   get missing(): readonly string[] {
     const { toUndo, begun } = this.history
     return [...new Set([...toUndo.keys(), ...begun.keys()])].filter((name) => !this.recalled.has(name))
@@ -62,17 +62,19 @@ export class Undoables {
   /** A step has just been recorded; `data` is null if its result is unknown. */
   add(call: StepCall, seq: number, data: string | null): void {
     if (this.recalled.has(call.name) || this.unsure?.has(call) === true) this.drop(call)
-    if (data === null) {
-      this.unsure ??= new Set()
-      this.unsure.add(call)
-    }
+    if (data === null) this.markUnsure(call)
     const place = { seq, kind: 'step-succeeded', name: call.name } as const
     this.list.push({ call, seq, data, isKept: false, place, failures: 0, dueAt: null })
   }
 
+  private markUnsure(call: StepCall): void {
+    this.unsure ??= new Set()
+    this.unsure.add(call)
+  }
+
   /** An attempt of that step may have happened, and the journal says so: it is undone regardless of later outcomes. */
   isUnsure(call: StepCall): boolean {
-    return this.unsure?.has(call) === true || this.history.toUndo.has(call.name)
+    return this.unsure?.has(call) === true
   }
 
   /** There are steps whose outcome is unknown. */
@@ -90,20 +92,24 @@ export class Undoables {
   /** The body asks again for a step that was recorded before, or begun. */
   recall(call: StepCall): void {
     const { history, recalled } = this
-    const known = history.toUndo.get(call.name)
     const isBegun = history.begun.has(call.name)
-    if ((known === undefined && !isBegun) || call.undo === undefined || recalled.has(call.name)) return
+    if ((!isBegun && !history.toUndo.has(call.name)) || call.undo === undefined || recalled.has(call.name)) return
     recalled.add(call.name)
     if (isBegun) this.unresolved.push(call)
+    const known = history.takeToUndo(call.name)
     if (known === undefined) return
-    const failed = this.history.failedUndo(call.name)
+    const { seq, result } = known
+    if (result === null) this.markUnsure(call)
+    const failed = history.failedUndo(call.name)
     this.isSorted = false
+    // The entry itself is not kept: a parked frame may rest for a long time.
+    const place = { seq: result?.seq ?? seq, kind: result?.kind ?? 'step-succeeded', name: result?.name ?? call.name }
     this.list.push({
       call,
-      seq: known.seq,
-      data: known.result?.data ?? null,
+      seq,
+      data: result?.data ?? null,
       isKept: true,
-      place: known.result ?? { seq: known.seq, kind: 'step-succeeded', name: call.name },
+      place,
       failures: failed?.meta.attempt ?? 0,
       dueAt: failed === undefined ? null : failed.at + failed.meta.delayMs,
     })

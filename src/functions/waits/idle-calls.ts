@@ -67,7 +67,7 @@ export class IdleCalls {
   }
 
   /** A message can end an open wait. */
-  get wantsMessages(): boolean {
+  get awaitsMessages(): boolean {
     return this.wanting !== null && this.wanting.size > 0
   }
 

@@ -5,7 +5,7 @@
 // open wait asks for are read, and that reading is valid until more arrive.
 
 import { isHoldfastError } from '../../core/errors/error.ts'
-import { fetchPatiently } from '../../core/payload/fetch.ts'
+import { fetchPatiently } from '../../core/runtime/fetch.ts'
 import { messagesAtOnce, type Message } from '../../core/model/message.ts'
 import { createBackoff } from '../../core/runtime/backoff.ts'
 import type { FrameState } from '../frame/frame-state.ts'

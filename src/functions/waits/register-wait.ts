@@ -10,7 +10,7 @@ import { waitTargetOf, type RecordedCondition } from '../../core/model/wait-cond
 import { waitTargetKey } from '../../core/runtime/attachments.ts'
 import { WaitCall } from '../frame/body-call.ts'
 import type { FrameState } from '../frame/frame-state.ts'
-import { warnOfUnbegun } from '../api/misuse.ts'
+import { waitsForItself, warnOfUnbegun } from '../api/misuse.ts'
 import type { ChildSpec, WaitCase } from './wait-case.ts'
 import type { Waits } from './waits.ts'
 
@@ -67,14 +67,24 @@ function begin(waits: Waits, call: WaitCall, { name, cases, place }: NewWait): v
     return
   }
   if (call.isAwaited) waits.enter(call)
-  if (state.isWriting) prepare(waits, call, cases)
+  const isForItself = cases.some(({ spec }) => spec.kind === 'run' && spec.runId === state.runId)
+  if (isForItself) refuse(waits, call, waitsForItself(state.runId))
+  else if (state.isWriting) prepare(waits, call, cases)
+}
+
+/** The wait fails before anything of it is recorded, and so it does on every replay. */
+function refuse({ settler }: Waits, call: WaitCall, error: unknown): void {
+  if (call.isEntered) settler.markReady(call, { failed: true, value: error, seq: null })
+  else call.failure = { error }
 }
 
 /** A run that has ended receives nothing any more. If it is retried, it watches the targets of its open waits again. */
-function watchAgain({ history, isWriting, writer }: FrameState, { name, conditions }: WaitCall): void {
+function watchAgain({ history, isWriting, writer }: FrameState, { name, conditions, isAwaited }: WaitCall): void {
   if (!isWriting || history.has('wait', name)) return
   const watches = conditions.map(waitTargetOf).filter((watched) => watched !== null)
-  if (watches.length > 0) writer.append({ kind: 'waiting', name, meta: { conditions }, data: null }, { watches })
+  if (watches.length === 0) return
+  const meta: WaitingMeta = isAwaited ? { conditions } : { conditions, unawaited: true }
+  writer.append({ kind: 'waiting', name, meta, data: null }, { watches })
 }
 
 /** Whether the code still waits on the recorded conditions. A duration may have changed: the recorded one counts. */
@@ -111,31 +121,27 @@ function recall(call: WaitCall, cases: readonly WaitCase[], conditions: readonly
 /** Prepares the runs that are to be started, at once if that is possible, and then registers the wait. */
 function prepare(waits: Waits, call: WaitCall, cases: readonly WaitCase[]): void {
   const { state } = waits
-  const asks = cases.map(({ spec }) => spec).filter(isChild)
-  const fail = (error: unknown): void => {
-    if (call.isEntered) waits.settler.markReady(call, { failed: true, value: error, seq: null })
-    else call.failure = { error }
-  }
+  const children = cases.map(({ spec }) => spec).filter(isChild)
   try {
     const later: Promise<NewRun>[] = []
-    const own = asks.filter((spec) => spec.runId === null && spec.prepared === null)
-    for (const spec of asks) {
+    const own = children.filter((spec) => spec.runId === null && spec.prepared === null)
+    for (const spec of children) {
       if (spec.runId !== null) continue
       const prepared = prepareChild(waits, spec)
       if (prepared instanceof Promise) later.push(prepared)
     }
     if (later.length === 0) return register(waits, call, cases, own)
     waits.prepare()
-    const refuse = (error: unknown): void => {
-      fail(error)
+    const refuseLater = (error: unknown): void => {
+      refuse(waits, call, error)
       if (state.hasBodyEnded && !call.isAwaited) warnOfUnbegun(state.host, state.run, error)
     }
     void Promise.all(later).then(
       () => waits.prepared(() => register(waits, call, cases, own)),
-      (error: unknown) => waits.prepared(() => refuse(error)),
+      (error: unknown) => waits.prepared(() => refuseLater(error)),
     )
   } catch (error) {
-    fail(error)
+    refuse(waits, call, error)
   }
 }
 
@@ -179,8 +185,8 @@ function register(waits: Waits, call: WaitCall, cases: readonly WaitCase[], own:
     ...(call.isEntered ? {} : { unawaited: true }),
     ...(starts.length === 0 ? {} : { started }),
   }
-  const reaches = starts.length > 0 || watches.size > 0
-  const attachment = reaches ? { starts, watches: [...watches.values()] } : null
+  const hasOutbound = starts.length > 0 || watches.size > 0
+  const attachment = hasOutbound ? { starts, watches: [...watches.values()] } : null
   waits.state.writer.append({ kind: 'waiting', name: call.name, meta, data: null }, attachment)
   call.register(conditions, null)
   waits.registered(call)

@@ -10,6 +10,7 @@ import type { Crowded } from '../../core/model/message.ts'
 import type { NewRun } from '../../core/model/new-run.ts'
 import { validate, type Schema } from '../../core/definition/schema.ts'
 import type { TopicRules } from '../../core/model/topic.ts'
+import { quotedText, visible } from '../../core/text/printable.ts'
 
 export interface WaitCase {
   readonly tag: string
@@ -91,7 +92,7 @@ export function signalCase(sender: string | Topic, schema: Schema | undefined): 
 function topicCrowded(topic: string, { subscribers }: Crowded): HoldfastError {
   return new HoldfastError(
     'TOPIC_FULL',
-    `No more runs can wait on the topic "${topic}": it takes ${atMost({ subscribers }, 'subscribers')}. ` +
+    `No more runs can wait on the topic ${quotedText(topic)}: it takes ${atMost({ subscribers }, 'subscribers')}. ` +
       'Wait again later, or raise the limit.',
     { details: { topic, limit: 'subscribers', most: subscribers } },
   )
@@ -130,7 +131,7 @@ function startedId({ workflow: { type }, runId }: ChildSpec, { by }: WokenMeta):
   const { taken, by: other } = by.refused
   throw new HoldfastError(
     'CHILD_REFUSED',
-    `A run of "${type}" could not be started: run ${other} has the same ${taken}. Wait for that one with ctx.waitFor, or ` +
+    `A run of ${quotedText(type)} could not be started: run ${visible(other)} has the same ${taken}. Wait for that one with ctx.waitFor, or ` +
       'choose another.',
     { details: { runId: id, type, taken, by: other } },
   )
@@ -141,21 +142,25 @@ function outcomeOf(runId: string, { by }: WokenMeta, value: unknown): RunOutcome
   if (status === 'succeeded') return { status, output: value }
   if (status === 'failed') return { status, error: value }
   if (status === 'cancelled') return { status, reason }
-  throw new HoldfastError('RUN_NOT_FOUND', `There is no run ${runId} in this store to wait for.`, {
+  throw new HoldfastError('RUN_NOT_FOUND', `There is no run ${visible(runId)} in this store to wait for.`, {
     details: { runId },
   })
 }
 
 function childFailed(runId: string, type: string, cause: unknown): HoldfastError {
-  return new HoldfastError('CHILD_FAILED', `Child ${runId} of "${type}" failed: ${messageOf(cause)}`, {
-    cause,
-    details: { runId, type, status: 'failed' },
-  })
+  return new HoldfastError(
+    'CHILD_FAILED',
+    `Child ${visible(runId)} of ${quotedText(type)} failed: ${messageOf(cause)}`,
+    {
+      cause,
+      details: { runId, type, status: 'failed' },
+    },
+  )
 }
 
 function childCancelled(runId: string, type: string, reason: string | null): HoldfastError {
-  const text = reason === null ? '' : `: ${reason}`
-  return new HoldfastError('CHILD_CANCELLED', `Child ${runId} of "${type}" was cancelled${text}`, {
+  const text = reason === null ? '' : `: ${visible(reason)}`
+  return new HoldfastError('CHILD_CANCELLED', `Child ${visible(runId)} of ${quotedText(type)} was cancelled${text}`, {
     details: { runId, type, status: 'cancelled', reason },
   })
 }

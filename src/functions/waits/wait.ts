@@ -7,8 +7,8 @@ import { inspected } from '../../core/text/inspect.ts'
 import type { WaitCall } from '../frame/body-call.ts'
 import type { WaitCase } from './wait-case.ts'
 
-/** The calls of a wait to the run that made it. */
-export interface WaitDeps {
+/** The frame whose body made a wait, as far as the wait sees it. */
+export interface WaitFrame {
   /** Why the wait cannot be awaited where this is called, inside a step; null if it can. The body still may. */
   refusal(): Error | null
   /** Takes note of a wait that begins when it is made: it is asked to `begin` when the turn ends. */
@@ -19,6 +19,8 @@ export interface WaitDeps {
   taken(): void
   /** Starts its children, and lets its time count. */
   begin(cases: readonly WaitCase[]): WaitCall
+  /** Why the wait could not be made: it rejects with this error when it is awaited. */
+  readonly failure?: { readonly error: unknown }
   /** Waits: on a wait that was begun before, or on one that begins now. */
   await(cases: readonly WaitCase[], begun: WaitCall | null): Promise<unknown>
 }
@@ -26,17 +28,17 @@ export interface WaitDeps {
 /** A condition that a run can wait on. */
 export class Wait<Value> implements PromiseLike<Value> {
   private readonly cases: readonly WaitCase[]
-  private readonly deps: WaitDeps
+  private readonly frame: WaitFrame
   /** It was awaited or handed to a race, or has begun by itself. */
   private isTaken = false
   private begun: WaitCall | null = null
   private awaited: Promise<Value> | undefined
 
-  constructor(cases: readonly WaitCase[], deps: WaitDeps) {
+  constructor(cases: readonly WaitCase[], frame: WaitFrame) {
     this.cases = cases
-    this.deps = deps
-    if (cases.some(beginsWhenMade)) deps.made(this)
-    else deps.offered()
+    this.frame = frame
+    if (cases.some(beginsWhenMade)) frame.made(this)
+    else frame.offered()
   }
 
   toJSON(): object {
@@ -52,7 +54,7 @@ export class Wait<Value> implements PromiseLike<Value> {
     onFulfilled?: ((value: Value) => Fulfilled | PromiseLike<Fulfilled>) | null,
     onRejected?: ((reason: unknown) => Rejected | PromiseLike<Rejected>) | null,
   ): Promise<Fulfilled | Rejected> {
-    const refusal = this.awaited === undefined ? this.deps.refusal() : null
+    const refusal = this.awaited === undefined ? this.frame.refusal() : null
     if (refusal !== null) return Promise.reject<Value>(refusal).then(onFulfilled, onRejected)
     this.awaited ??= this.await()
     return this.awaited.then(onFulfilled, onRejected)
@@ -61,11 +63,11 @@ export class Wait<Value> implements PromiseLike<Value> {
   // Awaiting must not throw: it rejects.
   private async await(): Promise<Value> {
     this.take()
-    return this.deps.await(this.cases, this.begun) as Promise<Value>
+    return this.frame.await(this.cases, this.begun) as Promise<Value>
   }
 
   private take(): void {
-    if (!this.isTaken) this.deps.taken()
+    if (!this.isTaken) this.frame.taken()
     this.isTaken = true
   }
 
@@ -73,8 +75,16 @@ export class Wait<Value> implements PromiseLike<Value> {
   static begin(wait: Wait<unknown>): WaitCall | null {
     if (wait.isTaken) return null
     wait.isTaken = true
-    wait.begun = wait.deps.begin(wait.cases)
+    wait.begun = wait.frame.begin(wait.cases)
     return wait.begun
+  }
+
+  /** The error of the first wait that could not be made; null if each of them was. Awaiting that one, too, is up to the caller. */
+  static failureOf(waits: Readonly<Record<string, Wait<unknown>>>): { readonly error: unknown } | null {
+    const failed = Object.values(waits).find(({ frame }) => frame.failure !== undefined)
+    if (failed === undefined) return null
+    failed.then(undefined, () => undefined)
+    return failed.frame.failure ?? null
   }
 
   /** The cases of several waits, each under its tag: the winner's tag tells which it was. */
@@ -105,8 +115,8 @@ export class TokenWait<Value> extends Wait<Value> {
   /** Lets its bearer complete the wait, once: `holdfast.complete(token, value)`. It is the same on every replay. */
   readonly token: string
 
-  constructor(token: string, cases: readonly WaitCase[], deps: WaitDeps) {
-    super(cases, deps)
+  constructor(token: string, cases: readonly WaitCase[], frame: WaitFrame) {
+    super(cases, frame)
     this.token = token
   }
 }
@@ -114,14 +124,26 @@ export class TokenWait<Value> extends Wait<Value> {
 /** The result of a wait. */
 export type Waited<Waiting> = Waiting extends Wait<infer Value> ? Value : never
 
-/** The arguments of a race: waits. For a promise, the compiler's message is the text below. */
-export type Raceable<Waits> = {
+/** Waits, and nothing else. For a promise, the compiler's message is the given text. */
+type OnlyWaits<Waits, Text extends string> = {
   readonly [Tag in keyof Waits]: Waits[Tag] extends Wait<unknown>
     ? Waits[Tag]
     : Waits[Tag] extends PromiseLike<unknown>
-      ? 'a step cannot be raced, nor another promise: only waits can, such as ctx.receive(…), ctx.sleep(…) and ctx.child(…)'
+      ? Text
       : Wait<unknown>
 }
+
+/** The arguments of a race. */
+export type Raceable<Waits> = OnlyWaits<
+  Waits,
+  'a step cannot be raced, nor another promise: only waits can, such as ctx.receive(…), ctx.sleep(…) and ctx.child(…)'
+>
+
+/** The arguments of `ctx.all`. */
+export type Joinable<Waits> = OnlyWaits<
+  Waits,
+  'ctx.all takes only waits, such as ctx.receive(…) and ctx.child(…): await steps and other promises with Promise.all([…])'
+>
 
 /** The result of a race: the tag of the wait that came true first, and its result. */
 export type RaceResult<Waits> = {

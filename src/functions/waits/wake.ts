@@ -7,7 +7,7 @@ import { damagedRow } from '../../core/payload/codec.ts'
 import type { WokenBy, WokenMeta } from '../../core/model/entry.ts'
 import type { HoldfastError } from '../../core/errors/error.ts'
 import { targetOf, type WaitTarget } from '../../core/model/wait-target.ts'
-import { crowdedIn, endedIn, refusedIn } from '../../core/rows/engine-message.ts'
+import { crowdedIn, endedIn, refusedIn } from '../../core/model/engine-message.ts'
 import type { Message } from '../../core/model/message.ts'
 import { endPlace, messagePlace, type Place } from '../../core/payload/place.ts'
 import {
@@ -22,6 +22,7 @@ import {
 import type { WaitCall } from '../frame/body-call.ts'
 import type { StepRunner } from '../steps/step-runner.ts'
 import type { Waits } from './waits.ts'
+import { quotedText } from '../../core/text/printable.ts'
 
 interface Candidate {
   readonly call: WaitCall
@@ -37,7 +38,7 @@ interface Decided extends Candidate {
  * them.
  */
 export function mustLook({ idle, mailbox }: Waits): boolean {
-  if (!idle.wantsMessages || mailbox.isAllKnown) return false
+  if (!idle.awaitsMessages || mailbox.isAllKnown) return false
   const { names } = idle
   if (mailbox.isCurrent(names)) return false
   mailbox.read(names)
@@ -51,10 +52,10 @@ export function wakeDue(waits: Waits, steps: StepRunner): void {
   const next = idle.nextDue()
   if (!idle.isStarting && !mailbox.hasSome && (next === null || next > now)) return
   const due = idle.takeSteps(now)
-  const judge = (call: WaitCall): Winner | null =>
+  const winnerFor = (call: WaitCall): Winner | null =>
     winnerOf(call.conditions, { now, registeredAt: call.registeredAt, messages: mailbox.under(call.messageNames) })
-  const judged = (call: WaitCall): Candidate => ({ call, winner: judge(call) })
-  let open = inOrder(idle.candidates(now, mailbox.names).map(judged))
+  const candidate = (call: WaitCall): Candidate => ({ call, winner: winnerFor(call) })
+  let open = inOrder(idle.candidates(now, mailbox.names).map(candidate))
   for (let at = 0; at < open.length; at += 1) {
     const { call, winner } = open[at] as Decided
     const brought = winner.message === null ? nothing : receive(waits, call, winner.tag, winner.message)
@@ -66,7 +67,7 @@ export function wakeDue(waits: Waits, steps: StepRunner): void {
     wake(waits, call, { winner, brought, now })
     if (winner.message === null || !idle.isAwaited(winner.message.name)) continue
     // The message that another wait would have won with is gone: that wait may come true later now, or not at all.
-    open = inOrder(open.slice(at + 1).map((one) => judged(one.call)))
+    open = inOrder(open.slice(at + 1).map((one) => candidate(one.call)))
     at = -1
   }
   for (const call of due) steps.begin(call)
@@ -161,8 +162,8 @@ function refusalOf(condition: RecordedCondition, message: Message, from: Place):
 }
 
 function malformed({ id, kind }: Message, from: Place): HoldfastError {
-  const why = `it is of kind ${JSON.stringify(kind)}, which neither the engine nor a client can have sent to the wait that takes it`
-  return damagedRow(from, `message ${JSON.stringify(id)}`, why)
+  const why = `it is of kind ${quotedText(kind)}, which neither the engine nor a client can have sent to the wait that takes it`
+  return damagedRow(from, `message ${quotedText(id)}`, why)
 }
 
 /**

@@ -62,7 +62,7 @@ export interface MemoryStoreOptions {
   readonly clock: Pick<Clock, 'now'>
   /** How much one call may write for others. @default `usualPages` */
   readonly pages?: PageLimits
-  /** The key from which the secrets of tokens are derived. @default there is none */
+  /** The key from which the secrets of completion tokens are derived. @default there is none */
   readonly tokenKey?: string
 }
 
@@ -87,7 +87,7 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
 
   async start(runs: readonly NewRun[]): Promise<readonly Started[]> {
     this.assertOpen()
-    const unitOfWork = this.now()
+    const unitOfWork = this.work()
     return runs.map((run) => startRun(unitOfWork, run))
   }
 
@@ -129,13 +129,13 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
 
   async commit(transitions: readonly Transition[]): Promise<readonly Committed[]> {
     this.assertOpen()
-    const unitOfWork = this.now()
+    const unitOfWork = this.work()
     return transitions.map((transition) => commitOne(unitOfWork, transition))
   }
 
   async deliver(messages: readonly (NewMessage | NewBroadcast)[]): Promise<readonly Delivered[]> {
     this.assertOpen()
-    const unitOfWork = this.now()
+    const unitOfWork = this.work()
     const { rows } = this.tables
     return messages.map((message) =>
       deliver(unitOfWork, 'topic' in message ? undefined : rows.get(message.runId), message),
@@ -161,13 +161,13 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
 
   async control(requests: readonly ControlCommand[]): Promise<readonly ControlResult[]> {
     this.assertOpen()
-    const unitOfWork = this.now()
+    const unitOfWork = this.work()
     return requests.map((request) => controlRun(unitOfWork, unitOfWork.run(request.runId), request))
   }
 
   async rescue(request: RescueRequest): Promise<Rescued> {
     this.assertOpen()
-    const unitOfWork = this.now()
+    const unitOfWork = this.work()
     const { now } = unitOfWork
     const sessionsEnded = this.tables.bounds.sessions.endExpired(now)
     const lost = this.tables.bounds.toRescue(now)
@@ -180,7 +180,7 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
 
   async release(leases: readonly ReleasedLease[]): Promise<readonly ReleasedLease[]> {
     this.assertOpen()
-    const unitOfWork = this.now()
+    const unitOfWork = this.work()
     for (const lease of leases) releaseRun(unitOfWork, unitOfWork.run(lease.runId), lease)
     return []
   }
@@ -270,7 +270,7 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
   }
 
   /** The tables as they are for a call that takes place now. */
-  private now(): MemoryWork {
+  private work(): MemoryWork {
     return this.unitOfWork.at(this.clock.now())
   }
 

@@ -13,6 +13,11 @@ export interface Dialect {
   readonly shards: number
   /** Added to a lock: skip rows that another transaction has locked. Empty where the database cannot do that well. */
   readonly skipLocked: 'skip locked' | ''
+  /**
+   * The rows are spread over machines by their shard: each statement is made so that the machine of its shard executes it, and
+   * nothing else is needed for it.
+   */
+  readonly isSpread: boolean
 }
 
 /** The database's clock, and not the time at which the transaction began: leases are compared with it. */

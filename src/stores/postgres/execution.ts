@@ -24,6 +24,8 @@ export type DetailedHint = Hint & {
   readonly due?: number
   /** Whether it comes due later; undefined if that is not known. */
   readonly isTimed?: boolean
+  /** A run has ended by a commit of its holder: only those who wait for that end need to know. */
+  readonly isByHolder?: boolean
 }
 
 export interface AloneOptions extends BatchOptions {

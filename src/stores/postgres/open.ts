@@ -4,10 +4,13 @@ import { createHash, getRandomValues, randomUUID } from 'node:crypto'
 import { someTime, toMs, type Duration } from '../../core/definition/duration.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
 import { harmless, randomFraction, type Clock, type Logger, type Random } from '../../core/runtime/ports.ts'
+import { checkBoolean, checkFunction, checkMethods, wrongOption } from '../../core/text/check-option.ts'
 import { checkOptions, shown } from '../../core/text/suggest.ts'
+import { checkAddress } from './connection/address.ts'
+import { isSpread as isSpreadOn } from './schema/citus.ts'
 import { connected } from './schema/schema-change.ts'
 import { ConnectionBudget } from './connection/connection-budget.ts'
-import { Database, patienceFor, type PoolLike } from './connection/database.ts'
+import { Database, patienceFor } from './connection/database.ts'
 import { databaseClock, type Dialect } from './dialect.ts'
 import { checkDurability, type UnsafeDurability } from './connection/durability.ts'
 import { Hints } from './hints/hints.ts'
@@ -17,6 +20,7 @@ import {
   inTime,
   withConnection,
   type PooledConnection,
+  type PoolLike,
   type PoolSource,
 } from './connection/connection.ts'
 import { Rights } from './schema/missing-right.ts'
@@ -24,6 +28,7 @@ import { migrate, readSchema } from './schema/migrate.ts'
 import { listenAt, listenOver } from './hints/listen-client.ts'
 import type { ListenClient } from './hints/listener.ts'
 import { refusedRescues, warnOfPolicies } from './schema/row-security.ts'
+import { isolationOn } from './connection/isolation.ts'
 import { localSettings, openPool, settingsFor, settingsSql } from './connection/pool.ts'
 import { installRoles } from './schema/roles.ts'
 import { checkSchema, quoteSchema, quoteText } from './schema/schema-name.ts'
@@ -44,7 +49,10 @@ export interface PostgresStoreOptions {
   readonly schema?: string
   /** Over how many shards runs are spread. Fixed when the schema is made. @default that of the schema, or 1 */
   readonly shards?: number
-  /** For databases that spread rows over many machines: goes without SKIP LOCKED and LISTEN. @default false */
+  /**
+   * For databases that spread rows over many machines: goes without SKIP LOCKED and LISTEN. Tables that Citus has spread
+   * (`holdfast migrate --citus`) are found by themselves, and keep both. @default false
+   */
   readonly distributed?: boolean
   /**
    * How other processes are heard: over a connection to this address, which must not lead through a pooler; `false` to find
@@ -87,6 +95,15 @@ const optionNames = [
   'onStatement',
 ]
 
+function checkKinds({ listen, distributed, logger, onStatement }: PostgresStoreOptions): void {
+  if (listen !== undefined && listen !== false && typeof listen !== 'string') {
+    throw wrongOption('openPostgresStore({ listen })', 'the address of a database, or false', listen)
+  }
+  checkBoolean(distributed, 'openPostgresStore({ distributed })')
+  checkMethods(logger, 'openPostgresStore({ logger })', ['debug', 'info', 'warn', 'error'])
+  checkFunction(onStatement, 'openPostgresStore({ onStatement })', '(name) => names.push(name)')
+}
+
 /**
  * Opens a store in a Postgres database, by its address or over a pool that you opened.
  *
@@ -96,6 +113,7 @@ const optionNames = [
  */
 export async function openPostgresStore(given: PostgresStoreOptions): Promise<PostgresStore> {
   checkOptions(given, optionNames, 'openPostgresStore()')
+  checkKinds(given)
   const options = withUrlOptions(given)
   const { url, pool: lent, distributed = false, now = databaseClock } = options
   if ((url === undefined) === (lent === undefined)) {
@@ -107,11 +125,20 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
   const logger = harmless(options.logger ?? silent)
   // Where no row can be skipped, a waiting statement stays in line.
   const wait = distributed ? 'long' : 'shortly'
-  const settings = settingsFor(storageMs, wait)
+  if (typeof options.listen === 'string') await checkAddress(options.listen, 'listen')
+  const isolation = isolationOn(distributed)
   const onError = (error: Error): void => logger.debug('An idle connection to the database broke.', { error })
   const own =
     lent === undefined
-      ? await openPool({ url: url ?? '', max: connections, settings, connectMs: storageMs, onError })
+      ? await openPool({
+          url: url ?? '',
+          max: connections,
+          settings: (isSpread) => settingsFor(storageMs, wait, distributed || isSpread),
+          schema: name,
+          isolation,
+          connectMs: storageMs,
+          onError,
+        })
       : null
   const pool = own?.pool ?? inTime(lent as PoolLike, storageMs)
   const source: PoolSource = { pool, beats: own?.beats ?? null, budget: new ConnectionBudget(connections) }
@@ -122,6 +149,8 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
   }
   try {
     if (lent !== undefined) await connected(pool, assertSearchPath)
+    const isOnCitus = own?.isSpread ?? (await connected(pool, (client) => isSpreadOn(client, name)))
+    const isSpread = distributed || isOnCitus
     await checkDurability(pool, { unsafe: options.unsafe, logger })
     const found = await readSchema(pool, { schema: name, shards: options.shards, now })
     warnOfPolicies(found.filtered, { schema: name, logger })
@@ -131,6 +160,7 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
       now,
       shards: found.shards ?? options.shards ?? 1,
       skipLocked: distributed ? '' : 'skip locked',
+      isSpread,
     }
     const self = randomUUID()
     const channel = channelOf(name)
@@ -146,9 +176,10 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
     const defaults = own?.defaults ?? null
     const database = new Database({
       ...source,
-      settings: defaults === null ? settingsSql(settings) : null,
+      settings: defaults === null ? settingsSql(settingsFor(storageMs, wait, isSpread)) : null,
       theirSettings: defaults === null ? null : localSettings(defaults),
-      ourSettings: settingsSql(settingsFor(storageMs, 'long')),
+      ourSettings: settingsSql(settingsFor(storageMs, 'long', isSpread)),
+      isolation,
       wait,
       random: () => randomFraction(machineRandom),
       monotonic: () => machineClock.monotonic(),

@@ -20,7 +20,6 @@ import type {
   DeadLetterFilter,
   Delivered,
   ReleasedLease,
-  Fresh,
   Hint,
   KeyCount,
   Loaded,
@@ -40,6 +39,7 @@ import type {
   ControlCommand,
   Store,
   StoreAdmin,
+  StoreEndHints,
   StoreLimits,
   StoreSecrets,
   StoreTransactions,
@@ -49,6 +49,8 @@ import type {
 import { createCheckQueries, type CheckQueries } from './read/check.ts'
 import { createChoreQueries, type ChoreQueries } from './exchange/chores.ts'
 import { createClaimQueries, type ClaimQueries } from './claim/claim.ts'
+import { claimInTurn } from './claim/claim-in-turn.ts'
+import { createShardLookQueries, type ShardLookQueries } from './claim/shard-look.ts'
 import type { ConnectionBudget } from './connection/connection-budget.ts'
 import { createCommitQueries } from './commit/commit.ts'
 import type { Database } from './connection/database.ts'
@@ -58,7 +60,7 @@ import { createDeliverQueries, type DeliverQueries } from './exchange/deliver.ts
 import type { Dialect } from './dialect.ts'
 import { createExchangeRunner } from './exchange/exchange.ts'
 import type { Execution, DetailedHint, Transactions } from './execution.ts'
-import { createIdempotencyQueries, type IdempotencyQueries } from './commit/idempotency.ts'
+import { createKeyQueries, type KeyQueries } from './commit/keys.ts'
 import { createFeedQueries, type FeedQueries } from './read/feed.ts'
 import { createFindQueries, type FindQueries } from './read/find.ts'
 import { createLockedCommitQueries, type LockedCommitQueries } from './commit/locked-commit.ts'
@@ -76,9 +78,10 @@ import { Batches } from './commit/batches.ts'
 import { createStartQueries, type StartQueries } from './commit/start.ts'
 import { createControlQueries, type ControlQueries } from './exchange/control.ts'
 
-/** The parts of a store; `openPostgresStore` puts them together. */
+/** The parts of a store; `openPostgresStore` puts them together. @internal */
 export interface PostgresStoreParts {
   readonly database: Database
+  /** @internal */
   readonly dialect: Dialect
   readonly monotonic: () => number
   readonly storageMs?: number
@@ -88,7 +91,7 @@ export interface PostgresStoreParts {
   readonly random: () => number
   /** Creates or updates the schema. */
   readonly migrate: () => Promise<void>
-  /** Reads the key from which the secrets of tokens are derived. */
+  /** Reads the key from which the secrets of completion tokens are derived. */
   readonly tokenKey: () => Promise<string>
   readonly hints: HintChannel
   /** A policy of row-level security refuses to change this run. */
@@ -101,7 +104,7 @@ export interface PostgresStoreParts {
   readonly onClose: () => Promise<void>
 }
 
-/** How hints come and go. */
+/** How hints come and go. @internal */
 export interface HintChannel {
   /** Other processes are being heard. */
   readonly hears: boolean
@@ -111,25 +114,34 @@ export interface HintChannel {
   readonly notifyInTransaction: NotifyInTransaction
   /** Calls `notice` with the same hints, at once, also while no listener is registered. */
   attend(notice: (hints: readonly DetailedHint[]) => void): void
+  expectEnds(isExpecting: boolean): boolean
 }
 
 /** A check reads everything, and there may be millions of runs: only the doctor waits for it. */
 const longestCheckMs = 60 * 60_000
 
-export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecrets, StoreTransactions {
+export class PostgresStore implements Store, StoreAdmin, StoreEndHints, StoreLimits, StoreSecrets, StoreTransactions {
   readonly capabilities: Capabilities
   private readonly parts: PostgresStoreParts
   private readonly db: Database
   /** The same, with a connection that is kept for heartbeats. */
   private readonly beats: Transactions
   readonly dialect: Dialect
+  /** @internal */
   readonly startQueries: StartQueries
-  readonly idempotencyQueries: IdempotencyQueries
+  /** @internal */
+  readonly keyQueries: KeyQueries
   private readonly claimQueries: ClaimQueries
+  private readonly shardLookQueries: ShardLookQueries
+  /** @internal */
   readonly lockedCommitQueries: LockedCommitQueries
+  /** @internal */
   readonly deliverQueries: DeliverQueries
+  /** @internal */
   readonly controlQueries: ControlQueries
+  /** @internal */
   readonly refusedOthers: RefusedOthers
+  /** @internal */
   readonly readQueries: ReadQueries
   private readonly feedQueries: FeedQueries
   private readonly sessionQueries: SessionQueries
@@ -141,6 +153,7 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
   private readonly checkQueries: CheckQueries
   private readonly batches: Batches
 
+  /** @internal */
   constructor(parts: PostgresStoreParts) {
     const { database, dialect, monotonic, hints } = parts
     const onRefused = parts.onRefused ?? (() => undefined)
@@ -151,12 +164,13 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
     this.beats = database.reserved('heartbeat')
     this.dialect = dialect
     this.startQueries = createStartQueries(dialect)
-    this.idempotencyQueries = createIdempotencyQueries(dialect)
+    this.keyQueries = createKeyQueries(dialect)
     this.claimQueries = createClaimQueries(dialect, { monotonic, onRefused })
+    this.shardLookQueries = createShardLookQueries(dialect)
     this.readQueries = createReadQueries(dialect)
     this.lockedCommitQueries = createLockedCommitQueries(dialect, exchange, childrenStarting(this))
     this.deliverQueries = createDeliverQueries(dialect, exchange)
-    this.controlQueries = createControlQueries(dialect, exchange, this.idempotencyQueries)
+    this.controlQueries = createControlQueries(dialect, exchange)
     this.feedQueries = createFeedQueries(dialect, monotonic)
     this.sessionQueries = createSessionQueries(dialect, monotonic)
     this.rescueQueries = createRescueQueries(dialect, exchange, {
@@ -200,9 +214,15 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
   }
 
   async claim(request: ClaimRequest): Promise<Claimed> {
-    const { shards } = this.dialect
+    const { shards, isSpread } = this.dialect
     if (shards === 1) return this.claimQueries.claim(this.db, 0, request)
-    return this.claimInTurn(request)
+    return claimInTurn({
+      shards,
+      random: this.parts.random,
+      look: isSpread ? this.shardLookQueries.look(this.db, request) : null,
+      claim: (shard, limit) => this.claimQueries.claim(this.db, shard, { ...request, limit }),
+      limit: request.limit,
+    })
   }
 
   async load(requests: readonly LoadRequest[], mostBytes?: number): Promise<readonly Loaded[]> {
@@ -319,6 +339,10 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
     return this.parts.hints.listen(onHint)
   }
 
+  expectEnds(isExpecting: boolean): boolean {
+    return this.parts.hints.expectEnds(isExpecting)
+  }
+
   limit(ms: number): () => void {
     return this.db.limit(ms)
   }
@@ -326,46 +350,6 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
   async close(): Promise<void> {
     if (!this.db.close()) return
     await this.parts.onClose()
-  }
-
-  /**
-   * Asks one shard after the other, beginning with any, so that no shard is always first, until there are enough. If one of
-   * them fails, the runs of the others are returned: they are leased, and would otherwise be unknown leases.
-   */
-  private async claimInTurn(request: ClaimRequest): Promise<Claimed> {
-    const { shards } = this.dialect
-    const first = Math.floor(this.parts.random() * shards)
-    const runs: Run[] = []
-    const fresh: Fresh[] = []
-    let more = false
-    let nextDue: number | null = null
-    let now = 0
-    for (let turn = 0; turn < shards; turn += 1) {
-      const limit = request.limit - runs.length
-      const shard = (first + turn) % shards
-      const claiming = this.claimQueries.claim(this.db, shard, { ...request, limit })
-      const claimed = await claiming.catch((error: unknown) => {
-        if (runs.length === 0) throw error
-        return null
-      })
-      if (claimed === null) {
-        more = true
-        break
-      }
-      runs.push(...claimed.runs)
-      fresh.push(...(claimed.fresh ?? []))
-      more ||= claimed.more
-      now = claimed.now
-      if (claimed.nextDue !== null) nextDue = Math.min(nextDue ?? claimed.nextDue, claimed.nextDue)
-      const isFull = request.limit > 0 && runs.length === request.limit
-      if (isFull && turn < shards - 1) {
-        // The other shards were not asked: the next claim does.
-        more = true
-        break
-      }
-    }
-    const all = { runs, more, nextDue, now }
-    return fresh.length === 0 ? all : { ...all, fresh }
   }
 
   private async read<Answer>(

@@ -16,17 +16,18 @@ import type {
   ControlCommand,
   TransactionStore,
 } from '../../store.ts'
-import type { SqlHandle } from '../sql-handle.ts'
+import type { SqlHandle, SqlRow } from '../sql-handle.ts'
 import { isMessage, lockRequestOfSending, type DeliverQueries } from './exchange/deliver.ts'
-import type { Dialect, Statement } from './dialect.ts'
-import type { Execution, Row, DetailedHint, Value } from './execution.ts'
+import type { Dialect } from './dialect.ts'
+import type { Execution, DetailedHint } from './execution.ts'
 import { lockRequestOf, type LockedCommitQueries } from './commit/locked-commit.ts'
 import { assertMarked, markTransaction } from './connection/lent-transaction.ts'
 import type { ReadQueries } from './read/read.ts'
 import { assertCatalogFirst, pathRead } from './connection/search-path.ts'
 import { shardOfRun } from './schema/shards.ts'
 import { startInOrder, type StartingParts } from './commit/ordered-start.ts'
-import { isAborted, sqlStateOf, translated } from './connection/sql-state.ts'
+import { isAborted, sqlStateOf, translated, translatedForUser } from './connection/sql-state.ts'
+import { HandleExecution, transactionIdOf, transactionIdRead } from './transaction-guard.ts'
 import type { ControlQueries } from './exchange/control.ts'
 import { LockRequest } from './exchange/lock-request.ts'
 
@@ -38,8 +39,9 @@ export interface TransactionStoreParts extends StartingParts {
   readonly readQueries: ReadQueries
 }
 
-/** Sends hints with the transaction; null if none are sent. */
-export type NotifyInTransaction = ((handle: SqlHandle, hints: readonly DetailedHint[]) => Promise<void>) | null
+/** Sends hints with the transaction; null if none are sent. Answers with the id of the transaction, if it sent something. */
+export type NotifyInTransaction =
+  ((handle: SqlHandle, hints: readonly DetailedHint[]) => Promise<string | undefined>) | null
 
 export class PostgresTransactionStore implements TransactionStore {
   private readonly parts: TransactionStoreParts
@@ -47,8 +49,11 @@ export class PostgresTransactionStore implements TransactionStore {
   private readonly notify: NotifyInTransaction
   /** Called before the first transition, in a transaction of ours: nothing comes after it but the end of the transaction. */
   private readonly onCommit: (() => void) | null
-  /** Settles when it is certain that names are looked up in Postgres first; null before the first check. */
-  private path: Promise<void> | null = null
+  /**
+   * The id of the user's transaction, once it is certain that names are looked up in Postgres first; null before the first
+   * call.
+   */
+  private id: Promise<string> | null = null
 
   /** A transaction of ours decides its outcome with the first transition, and has our search path; any other is a user's. */
   constructor(
@@ -68,15 +73,25 @@ export class PostgresTransactionStore implements TransactionStore {
   }
 
   async assertMarked(isolation?: 'serializable'): Promise<void> {
-    assertTheirs(await assertMarked(this.handle, isolation))
-    this.path = Promise.resolve()
+    this.id = Promise.resolve(theirIdOf(await assertMarked(this.handle, isolation)))
+    await this.id
+  }
+
+  recognise(): void {
+    // The call that awaits it gets the error.
+    this.recognised().catch(() => undefined)
   }
 
   /** Nothing is set in a transaction of the user's, so a path that is not safe is refused before anything is sent by it. */
-  private assertPath(): Promise<void> {
-    if (this.onCommit !== null) return Promise.resolve()
-    this.path ??= this.handle.query(`select ${pathRead}`, []).then(([row]) => assertTheirs(row?.['path']))
-    return this.path
+  private async recognised(): Promise<string | null> {
+    if (this.onCommit !== null) return null
+    this.id ??= this.handle.query(`select ${pathRead}, ${transactionIdRead}`, []).then(([row]) => theirIdOf(row))
+    try {
+      return await this.id
+    } catch (error) {
+      this.id = null
+      throw error
+    }
   }
 
   /** One after the other: only their own transaction sees the effects. */
@@ -139,37 +154,22 @@ export class PostgresTransactionStore implements TransactionStore {
   }
 
   private async perform<Answer>(work: (x: Execution) => Promise<Answer>): Promise<Answer> {
-    const x = new HandleExecution(this.handle)
+    let x: HandleExecution | null = null
     try {
-      await this.assertPath()
+      x = new HandleExecution(this.handle, await this.recognised())
       const answer = await work(x)
-      if (x.hints.length > 0) await this.notify?.(this.handle, x.hints)
+      await x.assertInside(x.hints.length > 0 ? await this.notify?.(this.handle, x.hints) : undefined)
       return answer
     } catch (error) {
       // Statements that are sent together fail together, and a caller of Promise.all may first get an error that only
       // followed from the failure.
-      throw translated(isAborted(sqlStateOf(error)) ? (x.failure ?? error) : error)
+      const cause = isAborted(sqlStateOf(error)) ? (x?.failure ?? error) : error
+      throw cause === (x?.failure ?? error) && this.onCommit === null ? translatedForUser(cause) : translated(cause)
     }
   }
 }
 
-function assertTheirs(path: unknown): void {
-  assertCatalogFirst(String(path), 'this transaction has')
-}
-
-class HandleExecution implements Execution {
-  readonly hints: DetailedHint[] = []
-  /** The first failure. */
-  failure: unknown
-  private readonly handle: SqlHandle
-
-  constructor(handle: SqlHandle) {
-    this.handle = handle
-  }
-
-  execute({ text }: Statement, values: readonly Value[]): Promise<readonly Row[]> {
-    const answer = this.handle.query(text, values)
-    answer.catch((error: unknown) => (this.failure ??= error))
-    return answer
-  }
+function theirIdOf(row: SqlRow | undefined): string {
+  assertCatalogFirst(String(row?.['path']), 'this transaction has')
+  return transactionIdOf(row)
 }

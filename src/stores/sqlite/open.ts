@@ -19,7 +19,7 @@ import {
   setUp,
   synchronousLevels,
   unopened,
-  warnIfLoose,
+  warnIfNotDurable,
   warnIfShared,
   type Synchronous,
 } from './driver/settings.ts'
@@ -45,7 +45,7 @@ export interface SqliteStoreOptions {
   /** Where time comes from, for tests that own it. @default the database */
   readonly clock?: Pick<Clock, 'now'>
   /**
-   * Told when settings or the rights of the file are less safe than the default, and when a transaction of yours keeps
+   * Gets a warning when settings or the rights of the file are less safe than the default, and when a transaction of yours keeps
    * everything waiting.
    */
   readonly logger?: Pick<Logger, 'warn'>
@@ -79,7 +79,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   try {
     if (handle === undefined) await setUp(db, synchronous ?? 'full', storageMs)
     else if (synchronous !== undefined) db.exec(`pragma synchronous = ${synchronous}`)
-    warnIfLoose(db, logger)
+    warnIfNotDurable(db, logger)
   } catch (error) {
     if (handle === undefined) db.close()
     throw unopened(error, path ?? 'The connection')

@@ -52,13 +52,14 @@ import type {
 import { StorageLimit } from '../storage-limit.ts'
 import { Batch } from './write/batch.ts'
 import { SqliteUnitOfWork } from './write/unit-of-work.ts'
-import { CallQueue } from './transactions/call-queue.ts'
+import { CallQueue } from './driver/call-queue.ts'
 import { checkTables } from './read/check.ts'
 import { doPage, nextInMsOf, takeChore } from './write/chores.ts'
 import { claimRuns, look } from './write/claim.ts'
 import { commitOne } from './write/commit.ts'
 import type { Connection } from './driver/connection.ts'
 import { FileMark } from './driver/file-stamp.ts'
+import { FileWatch } from './driver/file-watch.ts'
 import { findDeadLetters, settleDeadLetter } from './read/dead-letters.ts'
 import { otherKeys, rewritePayloads } from './read/payloads.ts'
 import { deliverOne } from './write/deliver.ts'
@@ -73,7 +74,7 @@ import { releaseOne, controlRuns } from './write/control.ts'
 import type { Gate } from './transactions/gate.ts'
 import { UserTransactions } from './transactions/user-transactions.ts'
 
-/** The parts of a store; `openSqliteStore` puts them together. */
+/** The parts of a store; `openSqliteStore` puts them together. @internal */
 export interface SqliteStoreParts {
   readonly db: Connection
   /** The one place where time comes from. */
@@ -127,6 +128,7 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
   private readonly listeners = new Set<(hint: Hint) => void>()
   private undelivered: Hint[] = []
 
+  /** @internal */
   constructor(parts: SqliteStoreParts) {
     const { db, now, clock, state, writes, capabilities, gate, file, storageMs, logger, onClose } = parts
     const bound = storageMs > 0 ? { storageMs } : {}
@@ -137,9 +139,11 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
     this.state = state
     this.writeCount = writes
     this.onClose = onClose
+    const watch = new FileWatch(file)
+    const queue = { waitMs: storageMs, check: () => watch.check() }
     // A transaction that is open on another connection does not delay readers.
-    this.reads = new CallQueue({ shut: () => (gate.isHeldBy(db.database) ? gate.opened : null), waitMs: storageMs })
-    this.writes = new CallQueue({ shut: () => gate.opened, waitMs: storageMs })
+    this.reads = new CallQueue({ ...queue, shut: () => (gate.isHeldBy(db.database) ? gate.opened : null) })
+    this.writes = new CallQueue({ ...queue, shut: () => gate.opened })
     this.storageMs = storageMs
     this.storage = new StorageLimit(storageMs)
     this.mark = new FileMark(file)

@@ -22,7 +22,7 @@ export interface LibsqlStoreOptions {
   readonly authToken?: string
   /** Where time comes from, for tests that own it. @default the database */
   readonly clock?: Pick<Clock, 'now'>
-  /** Told when the settings or the rights of a file are less safe than the default. */
+  /** Gets a warning when the settings or the rights of a file are less safe than the default. */
   readonly logger?: Pick<Logger, 'warn'>
 }
 

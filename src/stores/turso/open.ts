@@ -23,7 +23,7 @@ export interface TursoStoreOptions {
   readonly storageTimeout?: Duration
   /** Where time comes from, for tests that own it. @default the database */
   readonly clock?: Pick<Clock, 'now'>
-  /** Told when others may open the file. */
+  /** Gets a warning when other users of the machine may open the file. */
   readonly logger?: Pick<Logger, 'warn'>
 }
 

@@ -78,6 +78,11 @@ export interface ContractBench extends ContractSubject {
   /** Starts a run that is leased to the case. */
   readonly hold: (changes?: Partial<NewRun>) => Promise<Held>
   readonly claim: (request?: Partial<ClaimRequest>) => Promise<Claimed>
+  /**
+   * Whether a full claim says that there is more. With several shards it has not asked all of them, and so may say so although there
+   * is nothing more.
+   */
+  readonly assertMore: (more: boolean, isMore: boolean) => void
   /** Claims, and expects exactly this run. */
   readonly take: (runId: string, session?: string) => Promise<Held>
   /** A checkpoint of a held run, with these changes. */
@@ -213,6 +218,9 @@ export function createContractBench({ store, clock, near = false }: ContractSubj
     start,
     hold,
     claim,
+    assertMore: (more, isMore) => {
+      if (isMore || shards === 1) assert.equal(more, isMore)
+    },
     take,
     transition,
     commit,

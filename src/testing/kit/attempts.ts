@@ -4,7 +4,7 @@
 //   running   the function is under way, in real time
 //   resting   it has settled, and takes longer in the time of the test
 //   held      it is done, and waits to be chosen
-//   told      the engine knows
+//   known     the engine has its result
 //
 // The result of an attempt of a dead process never reaches the engine.
 
@@ -59,7 +59,7 @@ export class Attempts {
   /** The steps that were chosen, in order. */
   readonly finished: string[] = []
   private readonly clock: Clock
-  private readonly patienceMs: number
+  readonly patienceMs: number
   private readonly choose: Choose | null
   private readonly wrap: Wrap
   private readonly notes: StepAttempt[] = []
@@ -75,6 +75,11 @@ export class Attempts {
     this.patienceMs = toMs(patience, 'createTest({ patience })', patienceBounds)
     this.choose = choose
     this.wrap = wrap
+  }
+
+  /** A function of a step is under way in real time. */
+  get isBusy(): boolean {
+    return this.running.size > 0
   }
 
   /** The test has scripted a step that did not run, while one of a similar name did. */

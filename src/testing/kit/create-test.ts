@@ -14,7 +14,10 @@ import type { TestStore } from './test-store.ts'
 import type { WaitingRun } from './waiting-run.ts'
 import { World } from './world.ts'
 
-export type TestOptions = Omit<HoldfastOptions, 'store' | 'migrate' | 'poll' | 'ports'> & {
+export type TestOptions = Omit<HoldfastOptions, 'store' | 'migrate' | 'poll' | 'ports' | 'services'> & {
+  /** The services that the workflows of the test use: fakes, and no others. */
+  // oxlint-disable-next-line typescript/no-generated-empty-object-type -- it has the services that an application declares
+  readonly services?: Partial<NonNullable<HoldfastOptions['services']>>
   /**
    * Where runs live: `ctx.transaction` needs a database. It must be empty and use the time of the test: an address such as
    * `'sqlite::memory:'` or `'sqlite:test.db'`, or a function that passes the clock on to the store.
@@ -32,7 +35,10 @@ export type TestOptions = Omit<HoldfastOptions, 'store' | 'migrate' | 'poll' | '
   readonly seed?: number
   /** How many waiting runs stay in memory; with 0 every run is replayed whenever it continues. @default 10,000 */
   readonly cachedRuns?: number
-  /** How long the function of a step is awaited in real time, before the time of the test moves on. @default '2s' */
+  /**
+   * How long the function of a step is awaited in real time, before the time of the test moves on; and how long the test may
+   * await the result of a run while nothing happens, before it is told why. @default '2s'
+   */
   readonly patience?: Duration
 }
 
@@ -79,7 +85,7 @@ export interface WorkflowTest extends Omit<Holdfast, 'work' | 'close'> {
   fail(step: string, options?: FailOptions): void
   /** Delays the results of a step's attempts by this long: their functions are called at once. */
   slow(step: string, duration: Duration, options?: SlowOptions): void
-  /** Every attempt that was made, in order; of one step, if it is named. */
+  /** Every attempt that was made, in order, those of undo functions, too; of one step, if it is named. */
   attempts(step?: string): readonly StepAttempt[]
   /**
    * The process that performs runs dies as by `kill -9`, and another one begins: uncommitted work is lost. The new one takes
@@ -94,7 +100,7 @@ export interface WorkflowTest extends Omit<Holdfast, 'work' | 'close'> {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-const optionNames = [
+export const testOptionNames = [
   'workflows',
   'services',
   'versionFor',
@@ -122,7 +128,7 @@ const optionNames = [
  * await t.close()
  */
 export async function createTest(options: TestOptions): Promise<WorkflowTest> {
-  checkOptions(options, optionNames, 'createTest()')
+  checkOptions(options, testOptionNames, 'createTest()')
   checkBodyChecks(options.bodyChecks, 'createTest')
   return testOf(await World.open(options))
 }

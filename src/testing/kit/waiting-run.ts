@@ -2,11 +2,18 @@
 // happens.
 
 import { formatMs } from '../../core/definition/duration.ts'
+import { HoldfastError, messageOf } from '../../core/errors/error.ts'
 import type { Entry } from '../../core/model/entry.ts'
 import type { Payloads } from '../../core/payload/payload.ts'
 import type { Run, RunStatus } from '../../core/model/run.ts'
-import { derivedSecret, isHashOfSecret, tokenPrefix, tokenText } from '../../core/model/token.ts'
+import {
+  derivedSecret,
+  isHashOfSecret,
+  completionPrefix,
+  completionTokenText,
+} from '../../core/completion/completion-token.ts'
 import { dueOf, type RecordedCondition } from '../../core/model/wait-condition.ts'
+import { strayText, type UnreadName } from '../../client/read/unread.ts'
 import { loadEntries } from '../../engine/store/journal-pages.ts'
 import type { Store, StoreAdmin } from '../../store.ts'
 import { systemDigest } from '../../system.ts'
@@ -25,6 +32,8 @@ export type WaitCondition =
   /** `holdfast.complete(token, value)` completes it. */
   | { readonly kind: 'token'; readonly token: string }
   | { readonly kind: 'time'; readonly at: Date }
+  /** The next attempt of a step, or of the body if `name` is null; `error` is the message of the last one. */
+  | { readonly kind: 'retry'; readonly name: string | null; readonly at: Date; readonly error: string }
   | { readonly kind: 'run'; readonly id: string }
   /** The function of a step that is under way. */
   | { readonly kind: 'step'; readonly name: string }
@@ -79,8 +88,31 @@ async function waitsOf(run: Run, onlooker: Onlooker): Promise<readonly WaitCondi
   const waits = [...open.values()].flatMap(({ meta, at }) =>
     meta.conditions.map((condition) => waitedFor(condition, { run, at, entries, onlooker })),
   )
-  if (waits.length > 0) return waits
+  const all = [...(await retriesOf(run, entries, onlooker)), ...waits]
+  if (all.length > 0) return all
   return [{ kind: 'time', at: new Date(due ?? onlooker.now) }]
+}
+
+type Failed = Extract<Entry, { kind: 'attempt-failed' | 'undo-attempt-failed' }>
+
+/** The attempts that are to come: nothing of the same name was recorded since the last one failed. */
+async function retriesOf(
+  { id }: Run,
+  entries: readonly Entry[],
+  { payloads }: Onlooker,
+): Promise<readonly WaitCondition[]> {
+  const failed = new Map<string | null, Failed>()
+  for (const entry of entries) {
+    // Whatever a body records, it has begun anew by then.
+    failed.delete(null)
+    failed.delete(entry.name)
+    if (entry.kind === 'attempt-failed' || entry.kind === 'undo-attempt-failed') failed.set(entry.name, entry)
+  }
+  const retries = [...failed.values()].map(async ({ seq, kind, name, at, meta, data }): Promise<WaitCondition> => {
+    const error = payloads.decode(await payloads.fetch(data), payloads.place(id, seq, kind, name))
+    return { kind: 'retry', name, at: new Date(at + meta.delayMs), error: messageOf(error) }
+  })
+  return Promise.all(retries)
 }
 
 interface Registered {
@@ -96,12 +128,12 @@ function waitedFor(condition: RecordedCondition, registered: Registered): WaitCo
   if (due !== null) return { kind: 'time', at: new Date(due) }
   if (condition.kind === 'run' || condition.kind === 'start') return { kind: 'run', id: condition.runId }
   const { name, topic } = condition as Extract<RecordedCondition, { kind: 'signal' }>
-  if (name.startsWith(tokenPrefix))
-    return { kind: 'token', token: readToken(Number(name.slice(tokenPrefix.length)), registered) }
+  if (name.startsWith(completionPrefix))
+    return { kind: 'token', token: completionTokenOf(Number(name.slice(completionPrefix.length)), registered) }
   return { kind: topic === undefined ? 'signal' : 'topic', name }
 }
 
-function readToken(seq: number, { run, entries, onlooker }: Registered): string {
+function completionTokenOf(seq: number, { run, entries, onlooker }: Registered): string {
   const { payloads, tokenKey } = onlooker
   const issued = entries.find((entry) => entry.seq === seq)
   if (issued?.kind !== 'issued') return ''
@@ -109,7 +141,7 @@ function readToken(seq: number, { run, entries, onlooker }: Registered): string 
   const secret = isHashOfSecret(kept)
     ? derivedSecret(systemDigest, tokenKey, { runId: run.id, seq, name: issued.name })
     : kept
-  return tokenText({ runId: run.id, seq, secret })
+  return completionTokenText({ runId: run.id, seq, secret })
 }
 
 function pauseReason(entries: readonly Entry[]): string {
@@ -126,9 +158,13 @@ export function inWords(waited: WaitCondition, now: number): string {
     case 'topic':
       return `${waited.kind} "${waited.name}"`
     case 'token':
-      return 'the completion of a token'
+      return 'a completion token'
     case 'time':
-      return `time: ${waited.at.toISOString()}, in ${formatMs(Math.max(0, waited.at.getTime() - now))}`
+      return `time: ${pointInTime(waited.at, now)}`
+    case 'retry': {
+      const what = waited.name === null ? 'the body' : `step "${waited.name}"`
+      return `the next attempt of ${what}, which failed with "${waited.error}": ${pointInTime(waited.at, now)}`
+    }
     case 'run':
       return `the end of run ${waited.id}`
     case 'step':
@@ -136,4 +172,44 @@ export function inWords(waited: WaitCondition, now: number): string {
     case 'resume':
       return `a resume (${waited.reason})`
   }
+}
+
+function pointInTime(at: Date, now: number): string {
+  return `${at.toISOString()}, in ${formatMs(Math.max(0, at.getTime() - now))}`
+}
+
+/** The call of a test with which it ends such a wait. */
+const moves: Readonly<Record<WaitCondition['kind'], string>> = {
+  time: "let time pass: t.advance('1h'), or t.drain({ time: true })",
+  retry: "let time pass: t.advance('1h'), or t.drain({ time: true })",
+  step: "let time pass: t.advance('1h'), or t.drain({ time: true })",
+  signal: 'send the signal: t.signal(run, name, payload)',
+  topic: 'send to the topic: t.broadcast(topic, payload)',
+  token: 'complete the token: t.complete(token, value)',
+  resume: 'let it go on: t.resume(run)',
+  run: 'let that run end',
+}
+
+/** Why the result of a run is awaited in vain; null if it has ended. */
+export function awaitedInVain(
+  runId: string,
+  all: readonly WaitingRun[],
+  { now, unread }: { readonly now: number; readonly unread: readonly UnreadName[] },
+): HoldfastError | null {
+  const run = all.find(({ id }) => id === runId)
+  if (run === undefined) return null
+  const waits = run.waitsFor.map((waited) => inWords(waited, now)).join(', or ')
+  const advice = [...new Set(run.waitsFor.map(({ kind }) => moves[kind]))].join('; or ')
+  const others = all.filter(({ id }) => run.waitsFor.some((waited) => waited.kind === 'run' && waited.id === id))
+  const awaited = run.waitsFor.flatMap((waited) => (waited.kind === 'signal' ? [waited.name] : []))
+  const theirs = others.map(
+    ({ id, type, waitsFor }) =>
+      ` Run ${id} of "${type}" waits for ${waitsFor.map((waited) => inWords(waited, now)).join(', or ')}.`,
+  )
+  return new HoldfastError(
+    'RESULT_TIMEOUT',
+    `The test awaits the result of run ${runId} of "${run.type}", and nothing moves that run: it waits for ${waits}.` +
+      `${theirs.join('')}${strayText(unread, awaited)} Before you await the result, ${advice}.`,
+    { details: { runId, waitsFor: run.waitsFor } },
+  )
 }

@@ -260,6 +260,7 @@ function noting(transactionStore: TransactionStore, transitions: Transition[]): 
     deliver: (messages) => transactionStore.deliver(messages),
     control: (requests) => transactionStore.control(requests),
     load: (requests, mostBytes) => transactionStore.load(requests, mostBytes),
+    recognise: () => transactionStore.recognise?.(),
     mark: async () => transactionStore.mark?.(),
     assertMarked: async (isolation) => transactionStore.assertMarked?.(isolation),
   }

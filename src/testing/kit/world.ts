@@ -17,10 +17,11 @@ import { silentLogger } from '../logger.ts'
 import { createSeededRandom } from '../seeded-random.ts'
 import { createVirtualClock, type VirtualClock } from '../virtual-clock.ts'
 import { Attempts, type Choose } from './attempts.ts'
+import { AwaitedResults } from './awaited-results.ts'
 import { BodyWatch, type BodyChecks } from './body-watch.ts'
 import { CountedTurns } from './counted-turns.ts'
 import { assertEmpty, assertSameTime, openTestStore, type TestStore } from './test-store.ts'
-import { describeWaiting, isUpToOthers, unended, type WaitingRun } from './waiting-run.ts'
+import { awaitedInVain, describeWaiting, isUpToOthers, unended, type WaitingRun } from './waiting-run.ts'
 import { WorkerProcess, type Death } from './worker-process.ts'
 
 /**
@@ -32,7 +33,7 @@ const lease = '1 day'
 const poll = '1 day'
 
 /** The same in every world: the output of a body must not depend on randomness. */
-const tokenKey = 'the key of tokens that complete nothing outside of a test'
+const tokenKey = 'the key of completion tokens that complete nothing outside of a test'
 
 type Shared = Omit<HoldfastOptions, 'store' | 'migrate' | 'poll' | 'ports' | 'services'>
 
@@ -64,6 +65,7 @@ export class World {
   private readonly transaction: TransactionRunner | null
   private readonly mostTransactions: number | undefined
   private readonly releaseAmbient: () => void
+  private readonly results: AwaitedResults
   private readonly shared: HoldfastOptions
   private readonly turns = new CountedTurns(systemPorts(silentLogger).turns)
   private process: WorkerProcess | null = null
@@ -86,7 +88,8 @@ export class World {
     try {
       const random = createSeededRandom(world.seedOf(0))
       const ports = { clock: { ...clock, drift: 0 }, random, turns: world.turns }
-      world.driver = await createHoldfast({ ...world.shared, store: world.noticing(store), ports })
+      const holdfast = await createHoldfast({ ...world.shared, store: world.noticing(store), ports })
+      world.driver = world.results.of(holdfast)
       await assertEmpty(store)
       world.boot()
       await world.rest()
@@ -115,6 +118,15 @@ export class World {
     this.payloads = new Payloads(options.codec ?? jsonCodec(), options.offload, store.capabilities.namespace)
     this.attempts = new Attempts(clock, patience, choose, (work) => this.watch.inVirtualTime(work))
     this.releaseAmbient = this.watch.hold()
+    this.results = new AwaitedResults({
+      ms: this.attempts.patienceMs,
+      isBusy: () => this.attempts.isBusy,
+      settle: () => this.clock.advance(0),
+      explain: async (runId) => {
+        const [runs, { names }] = [await this.waiting(), await this.driver.unread(runId)]
+        return awaitedInVain(runId, runs, { now: this.clock.now(), unread: names })
+      },
+    })
   }
 
   get tokenKey(): string {
@@ -136,16 +148,20 @@ export class World {
   }
 
   /** Lets everything happen that is due now. */
-  async drain(): Promise<readonly WaitingRun[]> {
-    await this.clock.advance(0)
-    await this.rested()
-    return this.waiting()
+  drain(): Promise<readonly WaitingRun[]> {
+    return this.results.during(async () => {
+      await this.clock.advance(0)
+      await this.rested()
+      return this.waiting()
+    })
   }
 
   /** Lets this much time pass. */
-  async advance(duration: Duration): Promise<void> {
-    await this.clock.advance(duration)
-    await this.rested()
+  advance(duration: Duration): Promise<void> {
+    return this.results.during(async () => {
+      await this.clock.advance(duration)
+      await this.rested()
+    })
   }
 
   /** The world is at rest: throws if the test has misspelt a step. */
@@ -158,7 +174,11 @@ export class World {
    * Lets time pass until every run has ended or waits for an outside call; at most for this long, or until the condition
    * holds.
    */
-  async drainTime(atMost: Duration, isEnough = (): boolean => false): Promise<readonly WaitingRun[]> {
+  drainTime(atMost: Duration, isEnough = (): boolean => false): Promise<readonly WaitingRun[]> {
+    return this.results.during(() => this.passTime(atMost, isEnough))
+  }
+
+  private async passTime(atMost: Duration, isEnough: () => boolean): Promise<readonly WaitingRun[]> {
     const until = this.clock.now() + toMs(atMost, 'drain({ atMost })')
     for (;;) {
       await this.clock.advance(0)
@@ -190,7 +210,11 @@ export class World {
   }
 
   /** The process dies. Another one begins at once, or after a time. */
-  async crash(away: Duration | undefined): Promise<void> {
+  crash(away: Duration | undefined): Promise<void> {
+    return this.results.during(() => this.die(away))
+  }
+
+  private async die(away: Duration | undefined): Promise<void> {
     this.staysDown = away !== undefined
     await this.process?.kill()
     if (away !== undefined) {
@@ -224,7 +248,10 @@ export class World {
       bodies: this.watch.bodies,
       onCommit: options.onCommit ?? (() => null),
       onDeath: () => this.boot(),
-      onWrite: () => void (this.isWritten = true),
+      onWrite: () => {
+        this.isWritten = true
+        this.results.notice()
+      },
     })
     this.process = process
     const random = createSeededRandom(this.seedOf(this.incarnations))
@@ -250,6 +277,7 @@ export class World {
         const member: unknown = Reflect.get(target, name, target)
         if (typeof member !== 'function') return member
         return (...request: unknown[]): unknown => {
+          this.results.notice()
           this.isSteered ||= name === 'control'
           this.isWritten ||= name === 'control' || name === 'start'
           return Reflect.apply(member, target, request)

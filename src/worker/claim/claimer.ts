@@ -28,7 +28,7 @@ import type { Engine } from '../../engine/engine.ts'
 import type { Run } from '../../core/model/run.ts'
 import type { ClaimSelector, HeldClaim } from '../../store.ts'
 import { Prefetch, type Batch } from './prefetch.ts'
-import { Contention } from './contention.ts'
+import { Contention } from '../contention.ts'
 import type { KnownKeys } from './known-keys.ts'
 import type { Performer } from '../perform/performer.ts'
 import { Rotation } from './type-rotation.ts'
@@ -61,7 +61,7 @@ export class Claimer {
   private readonly prefetch: Prefetch
   /** The deadline of a claim would pass while its run waits for a slot. */
   private readonly mayPrefetch: boolean
-  private isFilling = false
+  private hasToFill = false
   /** Runs that were controlled while a claim was on its way: it may have leased them before that. */
   private readonly controlledMeanwhile = new Set<string>()
   /** Runs that ended while a claim was on its way, likewise. */
@@ -116,8 +116,13 @@ export class Claimer {
   }
 
   /** Nothing is being claimed, and nothing is known to wait for that. */
-  get isResting(): boolean {
+  get isIdle(): boolean {
     return this.state === 'idle' && !this.paused && !this.backlogged && !this.starved && this.prefetch.size === 0
+  }
+
+  /** Runs that were claimed ahead are about to begin. */
+  get isFilling(): boolean {
+    return this.prefetch.size > 0 && this.slots.free > 0
   }
 
   /** Whether that run was claimed and waits for a slot. */
@@ -150,8 +155,8 @@ export class Claimer {
   /** A slot was freed. */
   slotFreed(): void {
     this.prefetch.slotFreed()
-    if (this.prefetch.size > 0 && !this.isFilling) {
-      this.isFilling = true
+    if (this.prefetch.size > 0 && !this.hasToFill) {
+      this.hasToFill = true
       this.engine.ports.turns.next(this.fill)
     }
     if (this.backlogged || this.starved) this.wake()
@@ -243,7 +248,7 @@ export class Claimer {
 
   /** Begins runs that were claimed ahead, in all slots that are free. */
   private readonly fill = (): void => {
-    this.isFilling = false
+    this.hasToFill = false
     const count = Math.min(this.slots.free, this.prefetch.size)
     if (count <= 0) return
     this.slots.take(count)

@@ -47,7 +47,7 @@ export class Prefetch {
   private readonly giveBack: (run: Run) => void
   /** Each with the first entry that came with its claim: kept apart from its run, it would meet a later claim of the same run. */
   private waiting: WaitingRun[] = []
-  /** Their ids: every end of a run in any process is a hint that is looked up here. */
+  /** Their ids: every control request and every announced end of a run is looked up here. */
   private readonly ids = new Set<string>()
   /** How many left their slots since when, and how many that was in a window before. */
   private left = 0

@@ -3,6 +3,10 @@
 import type { Departure, DepartureListener, Frame } from '../../core/definition/definition.ts'
 import type { Lease, Run } from '../../core/model/run.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
+import type { Engine } from '../../engine/engine.ts'
+
+/** How soon the timeout of a run that is over time is reported to its frame again. */
+const deadlineRetryMs = 1_000
 
 interface DepartureHandler {
   departed(held: HeldRun, how: Departure): void
@@ -13,7 +17,7 @@ export class HeldRun implements DepartureListener {
   readonly run: Run
   readonly lease: Lease
   readonly frame: Frame
-  /** What begins when its departure was handled. */
+  /** Called when its departure was handled: begins the next claim of the run. */
   next: (() => void) | null = null
   /** When it was last known to be alive, for workflows whose claims have a deadline. */
   aliveAt: number
@@ -21,7 +25,7 @@ export class HeldRun implements DepartureListener {
   cancelTimeout: Cancel | null = null
   /** Its slot is free already, because the commit with which it leaves is on its way. */
   hasVacated = false
-  /** Its frame could not begin, and how that departs concerns no one. */
+  /** Its frame could not begin: its departure is ignored. */
   isForgotten = false
   private readonly performer: DepartureHandler
 
@@ -31,6 +35,17 @@ export class HeldRun implements DepartureListener {
     this.lease = lease
     this.frame = frame
     this.aliveAt = aliveAt
+  }
+
+  /** Reports the run when its time is over: the next heartbeat would report it too late. Never early, by the store's time. */
+  watchTimeout(engine: Pick<Engine, 'clock' | 'ports'>, timedOut: (runId: string) => void): void {
+    const { timeoutAt, id } = this.run
+    if (timeoutAt === null) return
+    const leftMs = timeoutAt - engine.clock.now()
+    if (leftMs <= 0) timedOut(id)
+    // A frame that just begins may not hear it, and a timer may run fast.
+    const ms = leftMs <= 0 ? deadlineRetryMs : Math.max(1, leftMs)
+    this.cancelTimeout = engine.ports.clock.after(ms, () => this.watchTimeout(engine, timedOut))
   }
 
   departed(how: Departure): void {

@@ -35,7 +35,7 @@ import { randomFraction, type Cancel } from '../../core/runtime/ports.ts'
 import type { Run } from '../../core/model/run.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { ClaimSelector } from '../../store.ts'
-import { Contention } from '../claim/contention.ts'
+import { Contention } from '../contention.ts'
 import type { Performer } from './performer.ts'
 import type { Slots } from './slots.ts'
 
@@ -63,7 +63,8 @@ const closedMs = 30_000
 /** A process is young for so long, or for two leases if that is less. Restarts of a bad deployment come sooner. */
 const youngMs = 10_000
 
-export interface IsolationDeps {
+/** The worker, as the isolation of its suspects sees it. */
+export interface IsolationWorker {
   /** Ordinary runs have all the slots they want: none waits to be claimed, and leases may be taken. */
   readonly isFree: boolean
   /** The session is known to be alive. Any worker may take over a lease under a session that has not opened yet. */
@@ -84,7 +85,7 @@ export class IsolatedRuns {
   private readonly engine: Engine
   private readonly slots: Slots
   private readonly performer: Pick<Performer, 'beginIsolated' | 'gaveBack' | 'giveBack' | 'leave'>
-  private readonly deps: IsolationDeps
+  private readonly worker: IsolationWorker
   private readonly options: IsolationOptions
   /** Until when this process is young, in its own time. */
   private readonly youngUntil: number
@@ -114,13 +115,13 @@ export class IsolatedRuns {
     engine: Engine,
     slots: Slots,
     performer: Pick<Performer, 'beginIsolated' | 'gaveBack' | 'giveBack' | 'leave'>,
-    deps: IsolationDeps,
+    worker: IsolationWorker,
     options: IsolationOptions,
   ) {
     this.engine = engine
     this.slots = slots
     this.performer = performer
-    this.deps = deps
+    this.worker = worker
     this.options = options
     this.patienceMs = Math.min(options.leaseMs / 2, patienceMs)
     this.firstDrainMs = Math.min(options.leaseMs, drainMs)
@@ -144,8 +145,8 @@ export class IsolatedRuns {
     if (this.state === 'alone' && this.slots.inUse === 0) return this.openOrGoOn()
     if (this.stopped || !this.isDue || this.state === 'asking' || this.state === 'alone') return
     const isIdle = this.slots.inUse === 0
-    if (isIdle && !this.deps.mayLease) return
-    if (isIdle && (this.state === 'draining' || this.deps.isFree)) {
+    if (isIdle && !this.worker.mayLease) return
+    if (isIdle && (this.state === 'draining' || this.worker.isFree)) {
       // A drain comes after the patience of suspects only, and nothing else is taken meanwhile.
       const contendedMs = this.state === 'draining' ? 0 : this.contendedUntil - this.now
       const restMs = Math.max(this.restMs, contendedMs)
@@ -276,7 +277,7 @@ export class IsolatedRuns {
       const { leaseMs } = this.options
       // The lease of a run that was given back for its sake may still be ours: a death would count against that run.
       await this.performer.gaveBack()
-      this.deps.watch(run)
+      this.worker.watch(run)
       const { alive, lost, busy = [] } = await engine.store.beat({ session, leaseMs, held, seeksUnknownLeases: false })
       // A lost run is begun by its next holder.
       if (!alive || lost.length > 0) return this.leave()
@@ -340,17 +341,17 @@ export class IsolatedRuns {
     // Before the slot is free, so that no claim follows at once.
     this.letOthersIn()
     this.slots.give(1)
-    this.deps.resume()
+    this.worker.resume()
   }
 
   private close(): void {
     this.closedAt = this.now
-    this.deps.pause()
+    this.worker.pause()
   }
 
   private open(): void {
     this.letOthersIn()
-    this.deps.resume()
+    this.worker.resume()
   }
 
   /** The only way back to `open`. */

@@ -5,25 +5,24 @@ import { runLine } from '../../core/rows/engine-notes.ts'
 import type { Acknowledged, Claim, Departure, Frame, Host } from '../../core/definition/definition.ts'
 import type { Entry } from '../../core/model/entry.ts'
 import { bug, HoldfastError, isHoldfastError } from '../../core/errors/error.ts'
-import { isPortMissing } from '../../core/payload/payload.ts'
+import { isLeftToOthers } from '../../core/errors/left-to-others.ts'
 import { ChurningMap } from '../../core/runtime/churning-map.ts'
 import type { Lease, Run, ControlRequest } from '../../core/model/run.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { ClaimSelector, Fresh, ReleasedLease, HeldClaim } from '../../store.ts'
-import { DeferredReleases } from '../claim/deferred-releases.ts'
+import { DeferredReleases } from '../release/deferred-releases.ts'
 import { endWithoutFrame } from './last-resort.ts'
 import { HeldRun } from './held-run.ts'
-import { hasMessage, leaseOf, loadAll, unreadJournal, unreadMessages, type Reader, type Unread } from './load.ts'
+import { hasMessage, leaseOf, loadAll, journalToRead, mailboxToRead, type Reader, type Unread } from './load.ts'
 import { Parked } from './parked-frames.ts'
-import { Releases } from '../claim/releases.ts'
+import { Releases } from '../release/releases.ts'
 import type { Slots } from './slots.ts'
-
-/** How soon the timeout of a run that is over time is reported to its frame again. */
-const deadlineRetryMs = 1_000
+import { VoidClaims } from './void-claims.ts'
+import { quotedText } from '../../core/text/printable.ts'
 
 export interface PerformerOptions {
   /** How many waiting runs stay in memory. */
-  readonly parked: number
+  readonly cachedRuns: number
   /** Called when the time for a run that is moving here is over, and again while it goes on all the same. */
   readonly timedOut: (runId: string) => void
 }
@@ -43,8 +42,7 @@ export class Performer implements Reader {
   private readonly held = new ChurningMap<HeldRun>()
   private readonly releases: Releases
   private readonly deferred: DeferredReleases
-  /** Claims that were given back without having begun, and whose run may still be on its way here. */
-  private readonly disowned = new Set<string>()
+  private readonly voidClaims = new VoidClaims()
   /** With the async context of the worker: a departure comes in that of the body that left, which the next body must not see. */
   private readonly inContext: (work: () => void) => void
   /** Nothing may begin any more, and what moves is to be given back. */
@@ -54,7 +52,7 @@ export class Performer implements Reader {
     this.engine = engine
     this.host = host
     this.slots = slots
-    this.parked = new Parked(options.parked)
+    this.parked = new Parked(options.cachedRuns)
     this.releases = new Releases(engine)
     this.deferred = new DeferredReleases(engine, (run, lease) => this.releases.release(run, lease))
     this.timedOut = options.timedOut
@@ -94,11 +92,11 @@ export class Performer implements Reader {
       // Only the whole journal opens a frame: with less, recorded steps would be performed again.
       const isWhole = first?.seq === run.seq
       if (frame !== null && !hasMessage(frame, run)) this.resume(run, frame, null)
-      else if (frame !== null) unread.push(unreadMessages(run, frame))
+      else if (frame !== null) unread.push(mailboxToRead(run, frame))
       else if (first !== undefined && isWhole) this.open({ run, lease: leaseOf(run), entries: [first], messages: [] })
-      else unread.push(unreadJournal(run))
+      else unread.push(journalToRead(run))
     }
-    await loadAll(this.engine.store, unread, this)
+    await this.voidClaims.whileReading(unread, loadAll(this.engine.store, unread, this))
   }
 
   /** Begins a run that was just started here, in a slot that is already taken. */
@@ -108,7 +106,7 @@ export class Performer implements Reader {
 
   /** A claim that was unknown here is given back: if its run is about to begin after all, it must not. */
   disown(runId: string, token: number): void {
-    this.disowned.add(`${runId} ${token}`)
+    this.voidClaims.disowned.add(this.engine.session, runId, token)
   }
 
   open(claim: Claim): void {
@@ -118,7 +116,7 @@ export class Performer implements Reader {
     let held: HeldRun | null = null
     try {
       if (definition === undefined)
-        throw bug(`A run of "${run.type}" was claimed, and no definition of it is registered here`)
+        throw bug(`A run of ${quotedText(run.type)} was claimed, and no definition of it is registered here`)
       const frame = definition.open(this.host, claim)
       held = this.newHeld(run, lease, frame)
       frame.start(held)
@@ -142,10 +140,8 @@ export class Performer implements Reader {
   /** True if a claim was given back, or lost with its session, before it could begin: then its slot is free again. */
   private isVoid(run: Run, lease: Lease): boolean {
     const { session, token } = lease
-    // Nearly always there is none, and no text need be made.
-    const isDisowned = this.disowned.size > 0 && this.disowned.delete(`${run.id} ${token}`)
-    const isOurs = !isDisowned && session === this.engine.session
-    if (isOurs && !this.isGivingBack) return false
+    const isOurs = !this.voidClaims.disowned.take(run.id, token) && session === this.engine.session
+    if (isOurs && !this.isGivingBack && !this.voidClaims.isControlled(run.id)) return false
     if (isOurs) this.releases.release(run, lease)
     this.slots.give(1)
     return true
@@ -181,7 +177,11 @@ export class Performer implements Reader {
 
   /** Whether that run is moving here, or any. */
   isMoving(runId?: string): boolean {
-    if (runId === undefined) return this.held.size > 0
+    return runId === undefined ? this.held.size > 0 : this.held.has(runId)
+  }
+
+  /** Whether a claim of that run is held: it is moving here, or kept until others can have it. */
+  holds(runId: string): boolean {
     return this.held.has(runId) || this.deferred.has(runId)
   }
 
@@ -189,7 +189,7 @@ export class Performer implements Reader {
     return this.parked.has(runId)
   }
 
-  /** The claims of runs that are moving here. The deadlines of the lively ones are extended. */
+  /** The claims of runs that are moving or kept here. The deadlines of the lively and of the kept ones are extended. */
   claims(lively: ReadonlyMap<string, number>): Claims {
     const now = this.engine.ports.clock.monotonic()
     const [claims, overdue]: [HeldClaim[], HeldClaim[]] = [[], []]
@@ -204,18 +204,26 @@ export class Performer implements Reader {
       if (ms !== null && now - held.aliveAt > ms) overdue.push(claim)
       else claims.push(claim)
     }
-    return { claims, overdue }
+    return { claims: [...claims, ...this.deferred.claims()], overdue }
   }
 
   /** A run is not held here any more: stops it, if it is still moving under that token, or under any. */
   lose(runId: string, token: number | null, reason: unknown): void {
     const held = this.held.get(runId)
     if (token === null || held?.lease.token === token) held?.frame.abort(reason)
+    this.deferred.drop(runId, token)
   }
 
   /** A run that may be moving here has a control request, or null: it was withdrawn. */
   applyControl(runId: string, controlRequest: ControlRequest | null): void {
     this.held.get(runId)?.frame.applyControl(controlRequest)
+    if (controlRequest !== null) this.deferred.controlRequested(runId)
+  }
+
+  /** There is a control request for a run that may be read here, or kept until others can have it; or it has ended. */
+  controlRequested(runId: string): void {
+    this.voidClaims.controlRequested(runId)
+    this.deferred.controlRequested(runId)
   }
 
   /** More messages have arrived for a run that may be moving here: `inbox` is their number, null if they were not counted. */
@@ -271,6 +279,7 @@ export class Performer implements Reader {
    * that waits until nothing moves here must not wait for it.
    */
   private supersede(runId: string): void {
+    this.deferred.drop(runId, null)
     const held = this.held.get(runId)
     if (held === undefined) return
     const reason = new HoldfastError('LEASE_LOST', `Run ${runId} was claimed anew while it was moving here.`)
@@ -309,21 +318,9 @@ export class Performer implements Reader {
     return new HeldRun(this, run, lease, frame, this.engine.ports.clock.monotonic())
   }
 
-  /** Reports a run when its time is over: the next heartbeat would report it too late. Never early, by the store's time. */
-  private watchTimeout(held: HeldRun): void {
-    const { timeoutAt, id } = held.run
-    if (timeoutAt === null) return
-    const { clock, ports } = this.engine
-    const leftMs = timeoutAt - clock.now()
-    if (leftMs <= 0) this.timedOut(id)
-    // A frame that just begins may not hear it, and a timer may run fast.
-    const ms = leftMs <= 0 ? deadlineRetryMs : Math.max(1, leftMs)
-    held.cancelTimeout = ports.clock.after(ms, () => this.watchTimeout(held))
-  }
-
   private hold(held: HeldRun): void {
     this.held.set(held.run.id, held)
-    this.watchTimeout(held)
+    held.watchTimeout(this.engine, this.timedOut)
   }
 
   /** The frame of a run has left. Only that held run says so. */
@@ -343,8 +340,10 @@ export class Performer implements Reader {
     else this.slots.give(1)
     // The code that aborts a run also gives it back.
     if (wasHeld) this.depart(held, how)
+    if (how.kind === 'ended') return
+    this.engine.runEnds.leftHere(id)
     // The run has no holder any more, and its timeout still counts.
-    if (timeoutAt !== null && how.kind !== 'ended') this.engine.onDeadline(timeoutAt)
+    if (timeoutAt !== null) this.engine.onDeadline(timeoutAt)
   }
 
   /** Goes on in the same slot and under the same lease, if this process knows the workflow that the run has become. */
@@ -386,7 +385,7 @@ export class Performer implements Reader {
       logger.info(runLine(run, 'was cancelled at once; its steps here are aborted.'), details)
     } else if (isHoldfastError(reason) && reason.family === 'conflict') {
       logger.warn(runLine(run, 'is no longer held here; uncommitted work is not recorded.'), details)
-    } else if (isPortMissing(reason)) {
+    } else if (isLeftToOthers(reason)) {
       this.deferred.add(run, lease, reason)
     } else if (isHoldfastError(reason, 'ENTRY_REJECTED') || isHoldfastError(reason, 'BUG')) {
       void endWithoutFrame(this.engine, run, lease, reason)

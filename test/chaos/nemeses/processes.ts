@@ -5,7 +5,7 @@ import type { Nemesis, StrikeField } from '../field.ts'
 import type { Post } from '../field-crew.ts'
 import type { FieldHand } from '../field-hand.ts'
 
-const everywhere = ['sqlite', 'postgres'] as const
+const everywhere = ['sqlite', 'postgres', 'citus'] as const
 
 /**
  * How long a worker may take to leave in good order: it waits for its runs, then for what it has to write, twice as long as

@@ -1,5 +1,5 @@
-// What befalls the server: it ends, is killed while it recovers, throws its clients out, has no place for them, or gives up
-// what they asked for.
+// What befalls the server: it ends, is killed while it recovers, is replaced by its standby, throws its clients out, has no
+// place for them, or gives up what they asked for.
 
 import type { Client } from 'pg'
 import type { Nemesis } from '../field.ts'
@@ -7,29 +7,46 @@ import type { FieldServer } from '../field-server.ts'
 
 const stores = ['postgres'] as const
 
+/** Also the coordinator of Citus. */
+const withCitus = ['postgres', 'citus'] as const
+
 export const backendGone: Nemesis = {
   name: 'backend-gone',
-  stores,
+  stores: withCitus,
   strike: ({ server }) =>
     server.connected(async (client) => (await server.strikeBackends('pg_terminate_backend', client, 1)) > 0),
 }
 
 export const backendsGone: Nemesis = {
   name: 'backends-gone',
-  stores,
+  stores: withCitus,
   strike: ({ server }) =>
     server.connected(async (client) => (await server.strikeBackends('pg_terminate_backend', client)) > 0),
 }
 
 export const serverCrash: Nemesis = {
   name: 'server-crash',
-  stores,
+  stores: withCitus,
   async strike({ server, tell, leaseMs }, draw, last) {
     await server.down(draw.pick(['immediate', 'kill']), async () => {
       tell({ kind: 'server', text: 'is down', details: { state: 'down' } })
       await last(draw.between(0, 1) * leaseMs)
     })
     tell({ kind: 'server', text: 'is up', details: { state: 'up' } })
+    return true
+  },
+}
+
+/** A machine of Citus goes, with half of the rows, and comes back. */
+export const nodeCrash: Nemesis = {
+  name: 'node-crash',
+  stores: ['citus'],
+  async strike({ server, tell, leaseMs }, draw, last) {
+    await server.nodeDown(draw.int(0, 1), draw.pick(['immediate', 'kill']), async () => {
+      tell({ kind: 'server', text: 'has a node that is down' })
+      await last(draw.between(0, 1) * leaseMs)
+    })
+    tell({ kind: 'server', text: 'has all nodes' })
     return true
   },
 }
@@ -49,6 +66,20 @@ export const crashInRecovery: Nemesis = {
     })
     tell({ kind: 'server', text: 'is up', details: { state: 'up' } })
     return recovering > 0
+  },
+}
+
+/** Its standby takes the place of a server that is killed. */
+export const failover: Nemesis = {
+  name: 'failover',
+  stores,
+  async strike({ server, plant, tell, leaseMs }, draw, last) {
+    const serve = (): Promise<void> => last(draw.between(0.1, 0.6) * leaseMs)
+    await server.failOver({ isInTouch: plant !== 'lost-touch', serve }, (state) => {
+      const text = state === 'down' ? 'is down' : 'is up: its standby has taken its place'
+      tell({ kind: 'server', text, details: { state } })
+    })
+    return true
   },
 }
 

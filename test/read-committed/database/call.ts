@@ -21,13 +21,15 @@ import type { Transaction } from './transaction.ts'
  * `no-lock-on-deliver`     a sender reads the run without taking it
  * `no-lock-on-watch`       a run that begins to wait on another run, or on a topic, looks at it without taking it
  * `no-begin-again`         whoever is found under the locks and is not locked is written to all the same
- * `look-then-insert`       keys are looked up before the insert, and no index stands behind it
- * `insert-and-look-in-one` who is in the way of a start is looked up in the statement that inserts
+ * `look-then-insert`       keys are looked up before they are taken, and no primary key stands behind it
+ * `insert-and-look-in-one` who has a key is looked up in the statement that takes it
+ * `keys-left-behind`       a run that ends or is removed keeps its keys
  * `no-fence`               a commit does not ask who holds the run
  * `no-recheck-on-claim`    a claim leases what it picked without judging it anew
  * `limit-before-lock`      a claim picks as many as it wants, and then finds some of them locked
  * `dead-by-absence`        a rescue judges a run anew by whether its holder's session is known, instead of by its holder
  * `lock-and-stamp-in-one`  the sequencer of the feed looks in the statement that locks
+ * `read-over-gaps`         a reader of the feed goes on behind entries that its machine does not show yet
  * `beat-behind-a-lock`     a beat moves deadlines in the transaction that keeps the session, behind whoever has a row
  * `rescue-behind-a-lock`   a rescue that has to tell others of an end waits for all of them, and all others wait with it
  * `end-behind-a-watcher`   an end or a broadcast waits for a stranger who has locked somebody whom it only tells
@@ -39,11 +41,13 @@ export const mutations = [
   'no-begin-again',
   'look-then-insert',
   'insert-and-look-in-one',
+  'keys-left-behind',
   'no-fence',
   'no-recheck-on-claim',
   'limit-before-lock',
   'dead-by-absence',
   'lock-and-stamp-in-one',
+  'read-over-gaps',
   'beat-behind-a-lock',
   'rescue-behind-a-lock',
   'end-behind-a-watcher',
@@ -151,6 +155,10 @@ export async function transaction<Answer>(
     try {
       const answer = await work(x)
       await parts.schedule(end)
+      for (const machine of tx.machines()) {
+        tx.publish(machine)
+        await parts.schedule(end)
+      }
       tx.commit()
       for (const hint of x.hints) parts.hints.give(hint)
       return answer

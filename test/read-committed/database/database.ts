@@ -4,9 +4,14 @@ import type { Table } from './table.ts'
 import { Transaction, type Shared } from './transaction.ts'
 
 export class Database {
-  private readonly shared: Shared = { commits: 0, open: new Set(), snapshots: new Set(), witness: null }
+  private readonly shared: Shared
   private begun = 0
   private drawn = 0
+
+  /** @param machineOf where a row is; all are on one machine unless it says otherwise */
+  constructor(machineOf: Shared['machineOf'] = () => 0) {
+    this.shared = { commits: 0, open: new Set(), machineOf, snapshots: new Set(), witness: null }
+  }
 
   begin(name: string): Transaction {
     this.begun += 1

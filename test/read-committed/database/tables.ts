@@ -2,10 +2,10 @@
 // them. What a statement reads or writes here, it reads or writes there.
 
 import type { Entry } from '../../../src/core/model/entry.ts'
-import type { MessageDraft, WaitRow } from '../../../src/core/rules/messages/unit-of-work.ts'
+import type { WaitRow } from '../../../src/core/rules/messages/unit-of-work.ts'
 import type { ChoreRow } from '../../../src/core/model/chore.ts'
 import { uniqueText } from '../../../src/core/model/key.ts'
-import type { Fate, Message, DeliveryOutcome } from '../../../src/core/model/message.ts'
+import type { Fate, Message, MessageDraft, DeliveryOutcome } from '../../../src/core/model/message.ts'
 import type { Run } from '../../../src/core/model/run.ts'
 import type { Broadcast } from '../../../src/core/model/topic.ts'
 import { copied } from '../../../src/stores/memory/tables/row.ts'
@@ -55,8 +55,17 @@ export interface SequencerRow {
   readonly last: number
 }
 
+/** A key, and the run that has it. */
+export interface KeyRow {
+  /** The type that an idempotency key belongs to; empty for a business key, which has its scope with it. */
+  readonly type: string
+  readonly key: string
+  readonly runId: string
+}
+
 export interface Tables {
   readonly runs: Table<RunRow>
+  readonly keys: Table<KeyRow>
   readonly journal: Table<EntryRow>
   readonly messages: Table<MessageRow>
   readonly waits: Table<WaitRow>
@@ -70,18 +79,9 @@ export interface Tables {
 
 /** `keysAreUnique` is false only where a test wants to see what the indexes are for. */
 export function createTables(keysAreUnique: boolean): Tables {
-  const keys: readonly Index<RunRow>[] = [
-    unique('idempotency', ({ idempotencyKey, startedAs, deletedAt }) =>
-      idempotencyKey === null || deletedAt !== null ? null : idempotencyText(startedAs, idempotencyKey),
-    ),
-    unique('key', (row) => (row.endedAt !== null || row.deletedAt !== null ? null : uniqueText(row))),
-  ]
   return {
-    runs: new Table('runs', [
-      unique('id', ({ id }) => id),
-      ...keys.map((key) => ({ ...key, unique: keysAreUnique })),
-      plain('queue', (row) => queueText(row.readiness, row)),
-    ]),
+    runs: new Table('runs', [unique('id', ({ id }) => id), plain('queue', (row) => queueText(row.readiness, row))]),
+    keys: new Table<KeyRow>('keys', [{ ...unique<KeyRow>('key', keyText), unique: keysAreUnique }]),
     journal: new Table('journal', [
       unique('place', ({ runId, entry }) => placeText(runId, entry.seq)),
       plain('run', ({ runId }) => runId),
@@ -122,8 +122,19 @@ function plain<Row>(name: string, key: Index<Row>['key']): Index<Row> {
 }
 
 /** A type has no space. */
-export function idempotencyText(type: string, key: string): string {
+export function keyText({ type, key }: Pick<KeyRow, 'type' | 'key'>): string {
   return `${type} ${key}`
+}
+
+/** The keys that a row has: its business key as long as it lives, and its idempotency key until it is removed. */
+export function keysOf(row: RunRow): readonly KeyRow[] {
+  const { id: runId, idempotencyKey, startedAs, endedAt, deletedAt } = row
+  if (deletedAt !== null) return []
+  const key = endedAt === null ? uniqueText(row) : null
+  const keys: KeyRow[] = []
+  if (key !== null) keys.push({ type: '', key, runId })
+  if (idempotencyKey !== null) keys.push({ type: startedAs, key: idempotencyKey, runId })
+  return keys
 }
 
 export function queueText(readiness: string, { type, version }: { readonly type: string; readonly version: number }) {

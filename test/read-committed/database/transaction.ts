@@ -8,6 +8,7 @@
 //     own statement cannot see.
 //   * A statement that takes many rows takes one after the other, and others come in between.
 //   * Locks are held until the end. Two that wait for each other are found at once, and the second is told 40P01.
+//   * Over several machines an end reaches one after the other: what was written on one is visible before the rest is.
 //
 // What is left out because no plan needs it: shared locks, savepoints, and a statement that sees its own writes.
 
@@ -38,6 +39,8 @@ export interface Shared {
   /** The number of the last commit. */
   commits: number
   readonly open: Set<Transaction>
+  /** On which machine a row is; 0 if there is only one. */
+  readonly machineOf: (table: string, row: unknown) => number
   /** Snapshots of the statements that are under way. */
   readonly snapshots: Set<Snapshot>
   /** Told of every key that somebody takes or waits for, and with null of every end: for whoever wants to know who met. */
@@ -53,6 +56,13 @@ interface Found<Row> {
 interface Rival<Row> {
   readonly tuple: Tuple<Row>
   readonly index: Index<Row>
+}
+
+/** A row whose lock a transaction has. */
+interface Held {
+  readonly machine: number
+  /** Gives the lock back, with the number of the commit or without. */
+  readonly settle: (commit: number | null) => void
 }
 
 /** What one statement sees. */
@@ -101,7 +111,7 @@ export class Transaction implements Owner {
   private readonly shared: Shared
   private release!: () => void
   /** What it holds the lock of, and how to give that back. */
-  private readonly held = new Map<unknown, (commit: number | null) => void>()
+  private readonly held = new Map<unknown, Held>()
   private readonly views: Snapshot[] = []
 
   constructor(name: string, shared: Shared, isStranger = false) {
@@ -194,6 +204,21 @@ export class Transaction implements Owner {
     }
   }
 
+  /** The machines that are told of its commit before the last one. */
+  machines(): readonly number[] {
+    return [...new Set(Array.from(this.held.values(), ({ machine }) => machine))].sort((a, b) => a - b).slice(0, -1)
+  }
+
+  /** Makes visible what it wrote on that machine, and lets go of its rows there. */
+  publish(machine: number): void {
+    this.shared.commits += 1
+    for (const [tuple, held] of this.held) {
+      if (held.machine !== machine) continue
+      held.settle(this.shared.commits)
+      this.held.delete(tuple)
+    }
+  }
+
   commit(): void {
     this.shared.commits += 1
     this.end(this.shared.commits)
@@ -206,7 +231,7 @@ export class Transaction implements Owner {
   private end(commit: number | null): void {
     this.shared.witness?.(null)
     for (const view of this.views) this.shared.snapshots.delete(view)
-    for (const settle of this.held.values()) settle(commit)
+    for (const { settle } of this.held.values()) settle(commit)
     this.held.clear()
     this.shared.open.delete(this)
     this.release()
@@ -253,17 +278,18 @@ export class Transaction implements Owner {
 
   private add<Row>(table: Table<Row>, row: Row): void {
     const tuple = table.add(this)
-    this.own(table, tuple)
     table.write(tuple, row)
+    this.own(table, tuple)
   }
 
   private own<Row>(table: Table<Row>, tuple: Tuple<Row>): void {
     tuple.owner = this
-    this.held.set(tuple, (commit) => {
+    const settle = (commit: number | null): void => {
       const isLeft = commit === null ? tuple.discard() : tuple.publish(commit, this.oldestSnapshot())
       if (!isLeft) table.remove(tuple)
       tuple.owner = null
-    })
+    }
+    this.held.set(tuple, { machine: this.shared.machineOf(table.name, tuple.newestFor(this)), settle })
   }
 
   private oldestSnapshot(): number {

@@ -144,7 +144,10 @@ async function write(x: Execution, method: keyof typeof statements, unitOfWork: 
       }
     })
   }
-  if (method !== 'deliver') await rewrites.appends.feed(x, `${method}.feed`)
+  if (method === 'deliver') return
+  await rewrites.appends.feed(x, `${method}.feed`)
+  // A chore only asks children to end.
+  await rewrites.follow(x, method === 'chore' ? 'chore.write' : `${method}.keys`)
 }
 
 /** A message that was taken stays known, so that delivering it again changes nothing. */

@@ -63,6 +63,12 @@ describe('Registry', () => {
     expect(errorOf(() => new Registry([]).versions('greet')).message).toContain('None is registered.')
   })
 
+  it('names ten workflows, and says how many more there are', () => {
+    const names = Array.from({ length: 13 }, (_, at) => `w${at}`)
+    const { message } = errorOf(() => new Registry(names.map((name) => define(name))).versions('zzz'))
+    expect(message).toContain(`Registered: ${names.slice(0, 10).join(', ')}, and 3 more.`)
+  })
+
   it('does not suggest the very name that was given when only the version is unknown', () => {
     const registry = new Registry([define('greet', 1), define('greet', 2)])
     expect(errorOf(() => registry.get('greet', 3)).code).toBe('WORKFLOW_UNKNOWN')

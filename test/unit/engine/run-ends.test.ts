@@ -62,7 +62,7 @@ function watch(endings: RunEnds, runId: string, ended: (ending: RunEnd) => void)
 }
 
 describe('an ending', () => {
-  it('here is told at once to all who watch that run, once, without a look', () => {
+  it('here is reported at once to all that watch that run, once, without a look', () => {
     watch(endings, 'a', hear)
     watch(endings, 'a', (ending) => hear(ending))
     watch(endings, 'b', hear)
@@ -118,7 +118,7 @@ describe('a run that was removed', () => {
   const gone: string[] = []
   const watcher: Watcher = { ended: hear, removed: ({ id }) => void gone.push(id), closed: () => undefined }
 
-  it('is told of by the regular look, once, but not as long as somebody holds it who may end it', async () => {
+  it('is reported by the regular look, once, but not as long as a holder has it that may end it', async () => {
     gone.length = 0
     store.status.set('a', 'running')
     store.removed.add('a')
@@ -253,4 +253,119 @@ it('a look tells who asked how the runs stand, and that there is no such run', a
   const [found, missing] = await endings.look(['a', 'b'])
   expect(found?.status).toBe('waiting')
   expect(missing).toBeUndefined()
+})
+
+describe('a store that hints at ends on demand', () => {
+  const expected: boolean[] = []
+  const moving = new Set<string>()
+  let isUncertain = true
+  const endHints = {
+    expectEnds(isExpecting: boolean): boolean {
+      expected.push(isExpecting)
+      return isExpecting && isUncertain
+    },
+  }
+  const options = { endHints, isMoving: (runId: string) => moving.has(runId) }
+  const pass = async (ms: number): Promise<void> => {
+    ports.clock.advance(ms)
+    await turn()
+  }
+
+  beforeEach(() => {
+    expected.length = 0
+    moving.clear()
+    isUncertain = true
+    endings = new RunEnds(store, ports, options)
+  })
+
+  it('is told when the first caller waits, and when the last one does not any more', () => {
+    const [stopA, stopB] = [watch(endings, 'a', hear), watch(endings, 'b', hear)]
+    expect(expected).toEqual([true])
+    stopA()
+    expect(expected).toEqual([true])
+    stopB()
+    expect(expected).toEqual([true, false])
+  })
+
+  it('is asked soon, once, if other processes learn only now that ends are awaited', async () => {
+    store.status.set('a', 'succeeded')
+    watch(endings, 'a', hear)
+    await pass(100)
+    expect(heard).toEqual([endingOf('a')])
+    isUncertain = false
+    watch(endings, 'a', hear)
+    await pass(100)
+    expect(heard).toHaveLength(1)
+  })
+
+  it('is polled every second until all processes know, however long the poll: an announcement may be late or lost', async () => {
+    endings = new RunEnds(store, ports, { ...options, everyMs: 600_000 })
+    watch(endings, 'a', hear)
+    store.status.set('a', 'running')
+    await pass(100)
+    for (let seconds = 0; seconds < 30; seconds += 1) await pass(1_000)
+    expect(store.asked).toHaveLength(31)
+    isUncertain = false
+    await pass(1_000)
+    await pass(599_999)
+    expect(store.asked).toHaveLength(32)
+    store.status.set('a', 'succeeded')
+    await pass(1)
+    expect(heard).toEqual([endingOf('a')])
+  })
+
+  it('is polled within a second after hints were lost, however long the poll', async () => {
+    isUncertain = false
+    endings = new RunEnds(store, ports, { ...options, everyMs: 600_000 })
+    endings.hintsLost()
+    expect(ports.clock.pending).toBe(0)
+    watch(endings, 'a', hear)
+    store.status.set('a', 'succeeded')
+    endings.hintsLost()
+    await pass(999)
+    endings.hintsLost()
+    expect(heard).toEqual([])
+    await pass(1)
+    expect(heard).toEqual([endingOf('a')])
+  })
+
+  it('is polled for every watched run after hints were lost, also if one look does not reach them all', async () => {
+    isUncertain = false
+    endings = new RunEnds(store, ports, { ...options, everyMs: 600_000 })
+    const ids = Array.from({ length: 1_200 }, (_, index) => `run ${index}`)
+    for (const id of ids) watch(endings, id, hear)
+    await pass(1)
+    for (const id of ids) store.status.set(id, 'succeeded')
+    endings.hintsLost()
+    for (let looks = 0; looks < 3; looks += 1) await pass(1_000)
+    expect(heard).toHaveLength(1_200)
+  })
+
+  it('is told nothing of waits for runs that are moving here, until one of them leaves without having ended', async () => {
+    moving.add('a').add('b')
+    const stopA = watch(endings, 'a', hear)
+    stopA()
+    expect(expected).toEqual([])
+    watch(endings, 'a', hear)
+    endings.leftHere('b')
+    expect(expected).toEqual([])
+    moving.delete('a')
+    endings.leftHere('a')
+    expect(expected).toEqual([true])
+    store.status.set('a', 'succeeded')
+    await pass(100)
+    expect(heard).toEqual([endingOf('a')])
+    expect(expected).toEqual([true, true, false])
+  })
+
+  it('is told at the next look of a run that moves here no more, also if its leaving went unnoticed', async () => {
+    moving.add('a')
+    store.status.set('a', 'running')
+    watch(endings, 'a', hear)
+    await pass(1_000)
+    expect(expected).toEqual([])
+    moving.delete('a')
+    await pass(1_000)
+    expect(expected).toEqual([true])
+  })
 })

@@ -3,7 +3,7 @@ import { workflow } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig } from '../../support/function-rig.ts'
 
 describe('a body that works without steps', () => {
-  it('SW-A4 SW-P2 is told by its signal and by isCancelled, and changes nothing if it does not listen', async () => {
+  it('SW-A4 SW-P2 learns of it by its signal and by isCancelled, and changes nothing if it does not listen', async () => {
     const rig = new FunctionRig()
     let end: (value: string) => void = () => undefined
     const told: unknown[] = []
@@ -43,7 +43,7 @@ describe('a body that works without steps', () => {
     expect(await run.status()).toBe('cancelled')
   })
 
-  it('is told when its run goes on elsewhere', async () => {
+  it('learns that its run goes on elsewhere', async () => {
     const rig = new FunctionRig()
     let signal: AbortSignal | null = null
     const flow = workflow('cancel.lost', (ctx) => {

@@ -51,7 +51,7 @@ describe('a cancellation', () => {
     expect(held.departure).toEqual({ kind: 'ended', status: 'cancelled', seq: 8, data: null, reason: 'no more' })
   })
 
-  it('what a step throws after it was told to stop is not recorded and not tried again', async () => {
+  it('what a step throws after it was asked to stop is not recorded and not tried again', async () => {
     const rig = new FunctionRig()
     const flow = workflow('cancel.throw', (ctx) => ctx.step('a', rig.gated))
     const held = await (await rig.start(flow)).begin()

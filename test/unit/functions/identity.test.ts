@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { Duration } from '../../../src/core/definition/duration.ts'
 import { workflow } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig } from '../../support/function-rig.ts'
 
@@ -9,6 +10,32 @@ async function namesOf(body: Parameters<typeof workflow<unknown>>[1]): Promise<r
 }
 
 describe('the identity of a call', () => {
+  it('of waits in nested ctx.all and ctx.race is the same if every wait is replayed from the journal', async () => {
+    const flow = workflow('test.nested', async (ctx) => {
+      const inner = (first: Duration, second: Duration): Promise<unknown> =>
+        ctx.all([
+          ctx.sleep(first),
+          ctx.race({ b: ctx.sleep(second), c: ctx.race({ d: ctx.sleep('9h'), e: ctx.receive('e') }) }),
+        ])
+      const outer = [inner('3h', '1h'), inner('1h', '3h'), ctx.all({ d: ctx.sleep('2h'), e: ctx.sleep('2h') })]
+      await Promise.all(outer)
+      return inner('1h', '2h')
+    })
+    const storyOf = async (how: 'in memory' | 'replayed'): Promise<readonly string[]> => {
+      const rig = new FunctionRig()
+      const held = await (await rig.start(flow)).begin()
+      while ((await held.status()) === 'waiting') await held.goOn(how)
+      expect(await held.status()).toBe('succeeded')
+      return (await held.journal()).map(({ kind, name }) => `${kind} ${name}`)
+    }
+    const story = await storyOf('in memory')
+    const registered = story.filter((line) => line.startsWith('waiting'))
+    // Three times a sleep and a race, which takes in the race inside of it, and two sleeps.
+    expect(registered).toHaveLength(8)
+    expect(new Set(registered).size).toBe(registered.length)
+    expect(await storyOf('replayed')).toEqual(story)
+  })
+
   it('PQ-A6 counts the calls of one name in call order', async () => {
     const names = await namesOf(async (ctx) => {
       await ctx.step('charge', () => 1)

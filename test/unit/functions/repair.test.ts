@@ -62,9 +62,9 @@ describe('a failed run that somebody retries', () => {
   })
 })
 
-describe('loose outcomes', () => {
+describe('optional outcomes', () => {
   /** A journal in which `b` failed, then `c` and `d` were recorded, and somebody dropped `b`. */
-  async function loosened(rig: FunctionRig, names: readonly string[]): Promise<Held> {
+  async function withOptionalOutcomes(rig: FunctionRig, names: readonly string[]): Promise<Held> {
     const first = new FunctionRig()
     const flow = workflow('repair.order', async (ctx) => {
       const a = ctx.step('a', first.gated)
@@ -100,7 +100,7 @@ describe('loose outcomes', () => {
 
   it('come in their order, keep nothing that is new waiting, and show the same to every replay', async () => {
     const rig = new FunctionRig()
-    const held = await loosened(rig, ['b', 'c', 'a'])
+    const held = await withOptionalOutcomes(rig, ['b', 'c', 'a'])
     expect(rig.gates.map(({ step }) => step)).toEqual(['b'])
     await rig.succeed('b', 'B')
     await rig.succeed('after')
@@ -124,7 +124,7 @@ describe('loose outcomes', () => {
 
   it('that nobody asks for are no drift, at the end of the run', async () => {
     const rig = new FunctionRig()
-    const held = await loosened(rig, ['a', 'b'])
+    const held = await withOptionalOutcomes(rig, ['a', 'b'])
     await rig.succeed('b', 'B')
     await rig.succeed('after')
     expect(await held.outcome()).toEqual({ status: 'succeeded', value: ['A', 'B', 'D'] })
@@ -132,7 +132,7 @@ describe('loose outcomes', () => {
 
   it('outcomes that came before the one that was dropped are not among them', async () => {
     const rig = new FunctionRig()
-    const held = await loosened(rig, ['b'])
+    const held = await withOptionalOutcomes(rig, ['b'])
     await rig.pass(6_000)
     expect(await held.status()).toBe('paused')
   })

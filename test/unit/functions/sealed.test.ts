@@ -54,7 +54,8 @@ const own = [
   'issue',
   'begin',
   'wait',
-  'waitDeps',
+  'waitFrame',
+  'failedFrame',
   'outsideStep',
   'encodeNote',
   'read',
@@ -145,6 +146,45 @@ describe('inside a step', () => {
     expect(await held.story()).toEqual(['started', 'step-succeeded outer', 'succeeded'])
     expect(unhandled).toEqual([])
   })
+
+  it('a wait of the body that is awaited there says so', async () => {
+    let refusal: unknown = 'nothing was refused'
+    await begun(async (ctx) => {
+      const wait = ctx.sleep('1h')
+      await ctx.step('outer', async () => {
+        await Promise.resolve(wait).catch((error: unknown) => (refusal = error))
+      })
+    })
+    expect(refusal).toMatchObject({
+      code: 'INVALID_OPTION',
+      message: expect.stringMatching(
+        /^A wait of ctx\.sleep was awaited inside of step "outer"\. Await it in the body/,
+      ) as string,
+    })
+  })
+
+  it.each(['before', 'after'])(
+    'an undo function, and those of a resource, are named when they call %s an await',
+    async (when) => {
+      const said: string[] = []
+      await begun(async (ctx) => {
+        const call = async (): Promise<void> => {
+          if (when === 'after') await Promise.resolve()
+          try {
+            ctx.uuid()
+          } catch (error) {
+            said.push((error as Error).message)
+          }
+        }
+        if (when === 'before') await ctx.withResource(call, call, async () => undefined)
+        await ctx.step('paid', () => 1, { undo: call })
+        throw new Error('undo it')
+      })
+      const resource = ['acquire', 'release'].map((name) => `inside of the ${name} function of ctx.withResource`)
+      const expected = [...(when === 'before' ? resource : []), 'inside of the undo of step "paid"']
+      expect(said).toEqual(expected.map((text) => expect.stringContaining(text) as string))
+    },
+  )
 
   it.each(deepCalls)('an unfollowed call is refused %s', async (_, inner) => {
     let refusal: unknown = 'nothing was refused'
@@ -263,7 +303,7 @@ describe('a refused call shifts nothing', () => {
     const { due } = await rig.run(held.runId)
     expect((due ?? 0) - rig.clock.now()).toBe(3_600_000)
     await held.goOn('replayed')
-    expect(ends).toEqual([expect.stringContaining('was called inside of step "outer"')])
+    expect(ends).toEqual([expect.stringMatching(/was (?:awaited|called) inside of step "outer"/)])
     expect(await held.status()).toBe('succeeded')
   })
 })

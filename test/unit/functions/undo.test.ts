@@ -47,7 +47,7 @@ describe('undo of a run that fails', () => {
     expect(held.departure).toMatchObject({ kind: 'ended', status: 'failed', seq: 13, reason: null })
   })
 
-  it('the store is told what there is to undo: possible before the step begins, due with the failure', async () => {
+  it('the store learns what there is to undo: possible before the step begins, due with the failure', async () => {
     const rig = new FunctionRig()
     await (await rig.start(workflow('undo.told', booking([])))).begin()
     expect(rig.commits.map(({ undo, append }) => [append.map(({ kind }) => kind).join(' '), undo])).toEqual([
@@ -128,7 +128,7 @@ describe('undo of a run that fails', () => {
     expect((await held.story()).at(-1)).toBe('failed')
   })
 
-  it('that fails for good is told at the end and keeps no other from being undone', async () => {
+  it('that fails for good is reported at the end and keeps no other from being undone', async () => {
     const rig = new FunctionRig()
     const undone: string[] = []
     const held = await (await rig.start(workflow('undo.bad', booking(undone, { failing: 'b' })))).begin()

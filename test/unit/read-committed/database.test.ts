@@ -119,7 +119,7 @@ describe('a statement', () => {
     expect(await second).toEqual([])
   })
 
-  it('passes over locked rows if it is told to', async () => {
+  it('passes over locked rows with SKIP LOCKED', async () => {
     const { items, a, b, at } = await setUp('x', 'y')
     await a.lock(items, at('x'))
     const rows = await b.lock(items, {}, { skipLocked: true })

@@ -81,9 +81,7 @@ describe('a call that is compared with the plan', () => {
 
   it('does not fit if something is missing, comes too early, twice, or is not planned', () => {
     expect(unplanned('start', ['start.insert'])).toBe('start.commit did not come')
-    expect(unplanned('start', ['start.look', 'start.insert', 'start.commit'])).toBe(
-      'start.look came before start.insert',
-    )
+    expect(unplanned('claim', ['claim.lease', 'claim.commit'])).toBe('claim.lease came before claim.session')
     expect(unplanned('control', ['control.lock', 'control.look', 'control.look'])).toBe(
       'control.look has no place after control.look',
     )

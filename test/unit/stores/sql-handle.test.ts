@@ -62,6 +62,12 @@ describe('a handle of a user', () => {
       'a client of pg outside of a transaction',
       { query: nothing, escapeIdentifier: nothing, getTransactionStatus: () => 'I' },
     ],
+    [
+      'a client of pg that never connected',
+      { query: nothing, escapeIdentifier: nothing, getTransactionStatus: () => null },
+    ],
+    ['a Knex transaction that is over', { raw: nothing, isTransaction: true, isCompleted: () => true }],
+    ['a Kysely transaction that is over', { executeQuery: nothing, isTransaction: true, isRolledBack: true }],
     ['a Prisma client', { $queryRawUnsafe: nothing, $transaction: nothing }],
     ['the sql of postgres.js', Object.assign(() => undefined, { unsafe: nothing, begin: nothing })],
     ['a Kysely instance', { executeQuery: nothing, isTransaction: false }],
@@ -83,5 +89,38 @@ describe('a handle of a user', () => {
     ['a Prisma transaction', { $queryRawUnsafe: nothing }],
   ])('is one if it is %s in a transaction', async (_what, tx) => {
     expect(await sqlHandleOf(tx).query('select 1', [])).toEqual([])
+  })
+
+  it('refuses a statement once the library says that it is over', async () => {
+    let status = 'T'
+    const handle = sqlHandleOf({ query: nothing, escapeIdentifier: nothing, getTransactionStatus: () => status })
+    await handle.query('select 1', [])
+    status = 'I'
+    await expect(handle.query('select 1', [])).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+  })
+
+  it.each([
+    ['Knex', new Error('Transaction query already complete, run with DEBUG=knex:tx for more info')],
+    ['Prisma', Object.assign(new Error('Transaction API error'), { code: 'P2028' })],
+    ['TypeORM', new Error('Query runner already released. Cannot run queries anymore.')],
+    ['Kysely', new Error('Transaction is already rolled back')],
+  ])('tells that it is over where %s says so with an error', async (_name, error) => {
+    const handle = sqlHandleOf({ query: () => Promise.reject(error) })
+    await expect(handle.query('select 1', [])).rejects.toMatchObject({ code: 'INVALID_OPTION', cause: error })
+  })
+
+  it.each([
+    ['Drizzle', { cause: { code: '25P02' } }],
+    ['TypeORM', { driverError: { code: '25P02' } }],
+    ['Prisma', { code: 'P2010', meta: { code: '25P02', message: 'aborted' } }],
+  ])('gives the error of the database that %s has wrapped', async (_name, wrapped) => {
+    const query = (): Promise<never> => Promise.reject(Object.assign(new Error('failed'), wrapped))
+    await expect(sqlHandleOf({ query }).query('select 1', [])).rejects.toMatchObject({ code: '25P02' })
+  })
+
+  it('sends the first statement at once, so that one that the user sends next comes behind it', () => {
+    const sent: string[] = []
+    void sqlHandleOf({ query: async (sql: string) => void sent.push(sql) }).query('ours', [])
+    expect(sent).toEqual(['ours'])
   })
 })

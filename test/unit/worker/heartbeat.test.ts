@@ -120,7 +120,7 @@ describe('a heartbeat', () => {
     expect(requests[2]).toEqual({ session: 'first', leaseMs, held, seeksUnknownLeases: false })
   })
 
-  it('looks for strays with every sixth beat, and again with the next one as long as it is told of some', async () => {
+  it('looks for unknown leases with every sixth beat, and again with the next one as long as it is told of some', async () => {
     const { heartbeat, answers, clock, requests, happened } = setUp()
     const told = { unknownLeases: [{ runId: 'stray', token: 1 }] }
     answers.push(...Array.from({ length: 6 }, () => ({})), told, told, {})
@@ -131,7 +131,7 @@ describe('a heartbeat', () => {
     expect(happened().filter((one) => one === 'stray stray')).toHaveLength(2)
   })
 
-  it('looks for strays again with the next beat if the store could not, and forgets nothing that it had seen', async () => {
+  it('looks for unknown leases again with the next beat if the store could not, and forgets nothing that it had seen', async () => {
     const { heartbeat, owner, answers, clock, requests } = setUp()
     const looks: (readonly string[])[] = []
     owner.unknownLeasesFound = (unknownLeases) => void looks.push(unknownLeases.map(({ runId }) => runId))
@@ -145,7 +145,7 @@ describe('a heartbeat', () => {
     expect(looks).toEqual([['stray'], ['stray'], []])
   })
 
-  it('looks for strays at once when a call was not answered, also while such a look is on its way', async () => {
+  it('looks for unknown leases at once when a call was not answered, also while such a look is on its way', async () => {
     const { heartbeat, answers, clock, requests } = setUp()
     await heartbeat.start()
     heartbeat.seekUnknownLeases()
@@ -156,7 +156,7 @@ describe('a heartbeat', () => {
     expect(requests.map(({ seeksUnknownLeases }) => seeksUnknownLeases)).toEqual([false, true, true, false])
   })
 
-  it('looks for strays after a beat that failed: others may have had no answer either', async () => {
+  it('looks for unknown leases after a beat that failed: others may have had no answer either', async () => {
     const { heartbeat, answers, clock, requests } = setUp()
     answers.push({}, gone)
     await heartbeat.start()
@@ -164,7 +164,7 @@ describe('a heartbeat', () => {
     expect(requests.map(({ seeksUnknownLeases }) => seeksUnknownLeases)).toEqual([false, false, true])
   })
 
-  it('that somebody was in the way of is a success, and comes again soon', async () => {
+  it('that another transaction was in the way of is a success, and comes again soon', async () => {
     const { heartbeat, owner, answers, clock, requests, happened } = setUp()
     const kept: (readonly string[])[] = []
     owner.claimsKept = (busy) => void kept.push(busy)

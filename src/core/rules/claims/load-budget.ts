@@ -2,7 +2,7 @@
 // goes on as long as less than the bound was handed out before it. So one item comes in any case, and a load is at most one
 // item heavier than its bound.
 
-import { utf8Length } from '../../payload/bytes.ts'
+import { utf8Length } from '../../text/bytes.ts'
 
 export class LoadBudget {
   readonly mostBytes: number

@@ -5,9 +5,9 @@
 // their order once its row is free. Messages that a queue keeps while its only takers are locked are delivered by the same
 // chore.
 
-import type { UnitOfWork, MessageDraft, BroadcastResult, WaitRow, WaiterPage } from './unit-of-work.ts'
+import type { UnitOfWork, BroadcastResult, WaitRow, WaiterPage } from './unit-of-work.ts'
 import { hasExpired, lateAgainMs, placeOf, type Chore, type WaitPosition } from '../../model/chore.ts'
-import { broadcastMessageId } from '../../model/message.ts'
+import { broadcastMessageId, type MessageDraft } from '../../model/message.ts'
 import { isTerminal } from '../../model/run.ts'
 import { rememberedMs, type Broadcast, type TopicRules } from '../../model/topic.ts'
 

@@ -1,6 +1,6 @@
 // Messages that were given up because their run had ended, and that are kept for people to see.
 
-import type { DeadLetter, DeadLetterFilter, Page } from '../../runtime/store-admin.ts'
+import type { DeadLetter, DeadLetterFilter, Page } from '../../model/store-admin.ts'
 
 /** Where a dead letter stands among the others. */
 export type DeadLetterPosition = Pick<DeadLetter, 'at' | 'runId' | 'id'>

@@ -7,10 +7,10 @@
 
 import { settleUnread } from './exchange.ts'
 import { isMailboxFull, sendToTopic } from './quota.ts'
-import { deliveryOutcomeOf, type Delivered, type DeliveryOutcome } from '../../model/message.ts'
+import { deliveryOutcomeOf, type Delivered, type DeliveryOutcome, type MessageDraft } from '../../model/message.ts'
 import type { NewBroadcast } from '../../model/topic.ts'
 import { isTerminal, type Run, type RunStatus } from '../../model/run.ts'
-import type { MessageDraft, UnitOfWork } from './unit-of-work.ts'
+import type { UnitOfWork } from './unit-of-work.ts'
 
 /**
  * A message to a run. Its `id` is client-made, unique within its run. Delivering an id again that was accepted changes

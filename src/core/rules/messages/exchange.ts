@@ -15,6 +15,7 @@ import { comeBackAt, isSameChore, placeOf, type Chore } from '../../model/chore.
 import { passedOnId, type Crowded, type Ended, type Message, type Refused } from '../../model/message.ts'
 import { isTerminal, type Run } from '../../model/run.ts'
 import { cancelForParent } from '../control.ts'
+import type { ChildBond } from '../../model/transition.ts'
 import { targetOf, type WaitTarget } from '../../model/wait-target.ts'
 
 /**
@@ -89,13 +90,6 @@ export function bindChild(unitOfWork: UnitOfWork, parent: Run, child: Run, how: 
   unitOfWork.addWait({ ...notifyWait(child.id, parent.id), effect: 'cancel', openedAt: unitOfWork.now })
 }
 
-export interface ChildBond {
-  /** Its parent watches it. */
-  readonly awaited: boolean
-  /** What happens to it when its parent ends first. */
-  readonly onParentEnd: 'cancel' | 'abandon'
-}
-
 /** A child could not be started. */
 export function refuseChild(unitOfWork: UnitOfWork, parent: Run, childId: string, refused: Refused): void {
   const data = JSON.stringify(refused)
@@ -156,7 +150,7 @@ export function conclude(unitOfWork: UnitOfWork, run: Run): void {
 /** Runs that wait on a run that is over are notified, or end with it: this many at once, and the rest is a chore. */
 function answerPage(unitOfWork: UnitOfWork, run: Run, chore: Chore | null, most: number): void {
   const from = chore?.after ?? null
-  // At the place where a page begins up to two may stand that were passed over: told, and cancelled.
+  // At the place where a page begins up to two may stand that were passed over: one notified, one cancelled.
   const { waits, more } = unitOfWork.waitsOnRun(run.id, from, chore?.position === 1 ? most + 2 : most)
   const had = waits.filter(({ runId }) => unitOfWork.canHave(runId))
   for (const wait of had) answer(unitOfWork, run, wait)

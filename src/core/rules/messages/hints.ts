@@ -10,7 +10,7 @@ export type Hint =
   | { readonly kind: 'ended'; readonly runId: string }
   /** A message came for a run that a session holds. */
   | { readonly kind: 'message'; readonly runId: string }
-  /** There is a control request for a run that a session holds. */
+  /** There is a control request for a run that a session holds, or the run was removed. */
   | { readonly kind: 'control'; readonly runId: string }
   /** The time of a run that no session holds is over soon, and then a rescue must end it. */
   | { readonly kind: 'deadline'; readonly at: number }
@@ -20,13 +20,18 @@ export type Hint =
 /** The hints about a row that was written. `before` is its status before that; undefined for a new row. */
 export function hintsOf(before: Run['status'] | undefined, run: Run, now: number): readonly Hint[] {
   const hints: Hint[] = []
-  const { id: runId, type, status, readiness, session, controlRequest } = run
+  const { id: runId, type, status, readiness } = run
   if (isTerminal(status) && (before === undefined || !isTerminal(before))) hints.push({ kind: 'ended', runId })
   if (readiness === 'ready' || readiness === 'timed') hints.push({ kind: 'ready', type })
-  if (session !== null && controlRequest !== null) hints.push({ kind: 'control', runId })
+  if (isControlled(run)) hints.push({ kind: 'control', runId })
   const at = nearDeadline(run, now)
   if (at !== null) hints.push({ kind: 'deadline', at })
   return hints
+}
+
+/** Whether the session that holds the run is to learn of a control request, or that the run was removed. */
+export function isControlled({ session, controlRequest, deletedAt }: Run): boolean {
+  return session !== null && (controlRequest !== null || deletedAt !== null)
 }
 
 export class Hints {

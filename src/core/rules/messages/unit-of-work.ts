@@ -3,7 +3,7 @@
 
 import type { Chore, PageLimits, WaitPosition } from '../../model/chore.ts'
 import type { Entry } from '../../model/entry.ts'
-import type { Fate, Message } from '../../model/message.ts'
+import type { Fate, Message, MessageDraft } from '../../model/message.ts'
 import type { Rewrite } from '../rewrite.ts'
 import type { Run } from '../../model/run.ts'
 import type { Broadcast, Delivery } from '../../model/topic.ts'
@@ -28,9 +28,6 @@ export interface WaitRow {
    */
   readonly missed: number | null
 }
-
-/** A message before it has its place in a mailbox. */
-export type MessageDraft = Omit<Message, 'position' | 'at'>
 
 /** The outcome of a broadcast. */
 export interface BroadcastResult {

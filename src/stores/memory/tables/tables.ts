@@ -10,7 +10,7 @@ import { isTerminal, type Run } from '../../../core/model/run.ts'
 import { fedCount } from '../../../core/rules/feed-entries.ts'
 import { Bounds } from './time-bounds.ts'
 import { Feed } from './feed.ts'
-import { Hints } from '../../../core/rules/messages/hints.ts'
+import { Hints, isControlled } from '../../../core/rules/messages/hints.ts'
 import { Keys } from './keys.ts'
 import { Queues } from './queues.ts'
 import type { Row } from './row.ts'
@@ -91,7 +91,7 @@ export class Tables {
     this.keys.take(row)
     this.bounds.note(row)
     if (ended) this.hints.give({ kind: 'ended', runId: row.id })
-    if (run.session !== null && run.controlRequest !== null) this.hints.give({ kind: 'control', runId: row.id })
+    if (isControlled(run)) this.hints.give({ kind: 'control', runId: row.id })
     if (run.readiness === 'isolated' && run.due !== null) {
       this.queues.enqueue(row, run.due, now, true)
       this.hintDeadline(row, now)

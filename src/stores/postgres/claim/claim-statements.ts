@@ -2,9 +2,19 @@
 // them in claim order while it skips those that another transaction has locked, stops when it has enough, and leases them.
 // The limit comes after the lock: a limit before it let one foreign lock on the first run stop every claim of one run.
 //
-// Several types take turns: an arm for each type and version reads the first of its runs along the index, and the rows of all
-// arms are numbered by rounds. A worker of very many types would make a plan of very many arms; it reads them in a loop
-// instead. A claim of one type has one order, that of the index, and counts no rounds.
+// A row that was picked is locked and leased by its place in the table (ctid), which costs a page instead of a walk down the
+// primary key for each, also for the rows that other claims have locked. A run whose row was written anew since it was picked
+// has another place: this claim does not lease it, and counts it as one that it had to skip, so the next one finds it.
+//
+// Several types take turns: a loop over the types and versions reads the first runs of each along the index, and the rows of
+// all of them are numbered by rounds. A query for each of them, put together by UNION ALL, took two to five times as long with a
+// hundred types: what a plan of so many parts costs is to begin it. A claim of one type has one order, that of the index, and
+// counts no rounds.
+//
+// Of many types few runs each are read. A type of which all that were read are taken may have more, and these would have their
+// turn before runs of later rounds: so nothing behind its last one is leased, and the claim is short (claim.ts looks again). A
+// claim that has found nothing but locked runs, as far as it looks, leases what it can get, in turn or not: otherwise one
+// transaction that has locked the runs of an urgent type would stop the claims of all others.
 
 import { mostFreshBytes } from '../../../core/rules/claims/claim.ts'
 import { statement, type Dialect, type Statement } from '../dialect.ts'
@@ -16,17 +26,6 @@ const mostEach = 16 * 1024
 
 /** At most this many come due at once, so that a long standstill does not become a long transaction. */
 export const promotedAtOnce = 1_000
-
-/** The most types that get an arm each: a plan of 128 arms is made in 20 ms, once for each connection. */
-const mostArms = 128
-
-/**
- * The first parameter of the arms. Before it: shard, session, limit, window, the types, whether it is asked again, since when and
- * how far ahead timed runs are looked at.
- */
-const firstArm = 9
-/** How many each of them takes: type, version, place among the types, rank and due time. */
-const armValues = 5
 
 /** The request of a claim, by type and version. */
 export interface SelectorRow {
@@ -43,7 +42,7 @@ export interface SelectorRow {
 }
 
 export interface ClaimStatements {
-  /** The statement for this many types, with the values that it takes. Without `again` it leases nothing if some have come due. */
+  /** The statement for these types, with the values that it takes. Without `again` it leases nothing if some have come due. */
   lease(request: LeaseValues): { readonly statement: Statement; readonly values: readonly (string | number | null)[] }
   /**
    * Makes timed runs ready that have come due; returns the first of each type. Takes the shard, the types, since when and the
@@ -78,13 +77,15 @@ export interface LeaseValues {
   /** How many of each type and version are picked. */
   readonly window: number
   readonly again: boolean
+  /** Of several types only what is known to be next in turn is leased. */
+  readonly isInTurn: boolean
   readonly selectors: readonly SelectorRow[]
   /** Undefined if all runs of these types are meant. */
   readonly choice: Choice | undefined
   readonly timed: TimedLook
 }
 
-export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStatements {
+export function claimStatements({ schema, now, skipLocked, isSpread }: Dialect): ClaimStatements {
   const clock = '(select now from clock)'
   // Judged anew after a wait for a lock (EvalPlanQual).
   const isInTime = `(run.timeout_at is null or run.timeout_at > ${clock})
@@ -92,18 +93,21 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
   // A row that is looked up by its id must not be searched in an index of ready runs, which could also answer that.
   const isStill = (readiness: string): string => `coalesce(run.readiness, '') = '${readiness}'`
   const hasEnded = `exists (select 1 from ${schema}.sessions where shard = 0 and id = $2::text and ended_at is not null)`
-  const selector = `
-    with clock as materialized (select ${now} as now),
+  /** `at` is the time, as a statement reads it or gets it. */
+  const selectorsAt = (at: string): string => `
+    with clock as materialized (select ${at} as now),
     selector as materialized (
       select * from json_to_recordset($5::text::json) as selector (
         "of" integer, type text, version integer, type_at integer, lease_ms bigint, rank integer, due bigint))`
 
+  // A place in the table says which row it is only together with the machine.
+  const ofShard = isSpread ? 'run.shard = $1::smallint and ' : ''
   /** Locks the picked rows, in the order of the claim, with SKIP LOCKED: it waits for no other transaction. */
   const lockInTurn = (conditions: string): string => `
     locked as materialized (
       select picked.* from (select * from picked order by nth) as picked cross join lateral (
         select run.id from ${schema}.runs as run
-        where run.shard = $1::smallint and run.id = picked.id and ${conditions}
+        where ${ofShard}run.ctid = picked.place_in_table and ${conditions}
         for no key update skip locked) as run
       limit (select most from allowed))`
   /** Without SKIP LOCKED a claim waits for others, and so takes its rows in the order of their ids, as they do. */
@@ -115,18 +119,29 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
         select run.id from ${schema}.runs as run
         where run.shard = $1::smallint and run.id = chosen.id and ${conditions}
         for no key update) as run)`
-  const lock = skipLocked === '' ? lockAndWait : lockInTurn
+  const [lock, place, isLocked] =
+    skipLocked === ''
+      ? [
+          lockAndWait,
+          '',
+          'run.shard = $1::smallint and run.id = any(array(select id from locked)) and run.id = locked.id',
+        ]
+      : [
+          lockInTurn,
+          'run.ctid as place_in_table,',
+          `${ofShard}run.ctid = any(array(select place_in_table from locked)) and run.ctid = locked.place_in_table`,
+        ]
   const leased = (crashes: string): string => `
     leased as (
       update ${schema}.runs as run set
-        status = case run.status when 'cancelling' then run.status else 'running' end, readiness = 'leased', due = null,
+        status = case when run.status = 'cancelling' then run.status else 'running' end, readiness = 'leased', due = null,
         session = $2::text, token = run.token + 1, crashes = ${crashes}, deadline = ${clock} + selector.lease_ms,
         expires_at = null
       from locked inner join selector on selector."of" = locked."of"
-      where run.shard = $1::smallint and run.id = any(array(select id from locked)) and run.id = locked.id
+      where ${isLocked}
       returning ${runColumns('run')}, locked.nth, locked.rank as place, locked.due as picked_due)`
   // Where nothing is leased, one row shows whether there are any.
-  const picking = 'limit (select case most when 0 then 1 else $4::integer end from allowed)'
+  const picking = 'limit (select case when most = 0 then 1 else $4::integer end from allowed)'
 
   /** A part of the choice, which is that parameter. Each part is a query of its own, so that it is read once and not for every row. */
   const partOf = (choice: number, name: keyof Choice): string => `($${choice}::text::json -> '${name}'::text)`
@@ -144,37 +159,50 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
     return `and (run.key_id is null or ${isSilent(choice, 'keys')} or run.key_id = any(${keys})) ${isMeant(choice)}`
   }
 
-  /** An arm is one type and version: the first of its ready runs, in claim order. */
-  const arm = (of: number, keys: number | null): string => {
-    const [type, version, typeAt, rank, due] = [0, 1, 2, 3, 4].map((place) => `$${firstArm + armValues * of + place}`)
-    return `
-        (select run.id, run.rank, run.due, ${of} as "of", ${typeAt}::integer as type_at from ${schema}.runs as run
-        where run.shard = $1::smallint and run.type = ${type}::text and run.version = ${version}::integer
+  /**
+   * The first runs of one type and version, in claim order. The first eight parameters are shard, session, limit, window, the
+   * types, whether it is asked again, since when and how far ahead timed runs are looked at; for several types, the ninth is
+   * whether they are leased in turn only.
+   */
+  const pickOne = (keys: number | null): string => `
+    picked as materialized (
+      select *, row_number() over (order by rank, due, id) as nth from (
+        select run.id, ${place} run.rank, run.due, 0 as "of" from ${schema}.runs as run
+        where run.shard = $1::smallint and run.type = $9::text and run.version = $10::integer
           and run.readiness = 'ready' and ${isInTime} ${isMine(keys)}
-          and (run.rank, run.due) >= (${rank}::integer, ${due}::bigint)
-        order by run.rank, run.due, run.id ${picking})`
-  }
-  /** The same for any number of types. */
-  const eachType = (keys: number | null): string => `
+          and (run.rank, run.due) >= ($11::integer, $12::bigint)
+        order by run.rank, run.due, run.id ${picking}) as ready)`
+  /** Those of several, which take turns, as far as it is known whose turn it is. */
+  const pickInTurns = (keys: number | null): string => `
+    read as materialized (
+      select *, row_number() over (partition by rank, type_at order by due, id) as round,
+        row_number() over (partition by "of" order by rank, due, id) as nth_of_type
+      from (
         select one.* from selector cross join lateral (
-          select run.id, run.rank, run.due, selector."of", selector.type_at from ${schema}.runs as run
+          select run.id, ${place} run.rank, run.due, selector."of", selector.type_at from ${schema}.runs as run
           where run.shard = $1::smallint and run.type = selector.type and run.version = selector.version
             and run.readiness = 'ready' and ${isInTime} ${isMine(keys)} and (run.rank, run.due) >= (selector.rank, selector.due)
-          order by run.rank, run.due, run.id ${picking}) as one`
-  const pickOne = (keys: number | null): string => `
-      select *, row_number() over (order by rank, due, id) as nth from ${arm(0, keys)} as ready`
-  const pickInTurns = (ready: string): string => `
-      select *, row_number() over (order by rank, round, type_at) as nth from (
-        select *, row_number() over (partition by rank, type_at order by due, id) as round from (${ready}) as ready
-      ) as ready`
-  /** Where the first of each type stands, and how many of it were picked: a claim of one type knows that. */
+          order by run.rank, run.due, run.id ${picking}) as one) as ready),
+    horizon as materialized (
+      select rank, round from read where nth_of_type = $4::integer and $9::boolean order by rank, round limit 1),
+    picked as materialized (
+      select *, row_number() over (order by rank, round, type_at) as nth from read
+      where not exists (select 1 from horizon) or (rank, round) <= (select rank, round from horizon))`
+  /** Where the first of each type stands, and how many of it were read: a claim of one type knows that. */
   const headsOf = `(
         select pg_catalog.json_agg(
-          pg_catalog.json_build_object('of', head."of", 'rank', head.rank, 'due', head.due, 'picked', arm.picked))::text
-        from (
-          select min(nth) as nth, count(*) as picked from picked group by "of") as arm inner join picked as head using (nth))`
+          pg_catalog.json_build_object('of', "of", 'rank', rank, 'due', due, 'picked', of_type))::text
+        from (select *, count(*) over (partition by "of") as of_type from read) as head where nth_of_type = 1)`
 
-  const leasing = (picked: string, heads: string, keys: number | null): string => `${selector},
+  // Citus takes half as long to plan a statement that reads no clock: there the time is the last value.
+  const last = (values: number): string => (isSpread ? `$${values + 1}::bigint` : now)
+  const leasing = (
+    pick: string,
+    all: string,
+    heads: string,
+    keys: number | null,
+    values: number,
+  ): string => `${selectorsAt(last(values))},
     coming as materialized (
       select min((
         select run.due from ${schema}.runs as run
@@ -186,19 +214,19 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
       select case when coming.due <= clock.now and not $6::boolean then 0 when ${hasEnded} then 0
         else $3::integer end as most
       from clock cross join coming),
-    picked as materialized (${picked}),
+    ${pick},
     ${lock(`${isStill('ready')} and ${isInTime} ${isMine(keys)}`)},
     ${leased('run.crashes + 1')},
-    -- How many of those that were picked were looked at, and how many of them could be locked.
+    -- How many of those that were picked were looked at, and how many of them could be leased.
     looked as materialized (
-      select count(*) as got,
+      select (select count(*) from leased) as got,
         case when count(*) < (select most from allowed) then (select count(*) from picked) else max(nth) end as at
       from locked)
-    select clock.now, (select count(*) from picked) as found, (select most from allowed) as most,
+    select clock.now, (select count(*) from ${all}) as found, (select most from allowed) as most,
       (select due from coming) as next_due,
       (select case when looked.at > looked.got then (
         select pg_catalog.json_agg(pg_catalog.json_build_object('of', "of", 'rank', rank, 'due', due))::text from picked
-        where nth <= looked.at and id not in (select id from locked)) end from looked) as passed,
+        where nth <= looked.at and id not in (select id from leased)) end from looked) as passed,
       ${heads} as heads, leased.*,
       entry.kind, entry.name, entry.meta, entry.data, entry.at, entry.transition_id
     from clock left join leased on true left join lateral (
@@ -209,34 +237,27 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
       limit 1) as entry on true
     order by leased.nth`
 
-  /** By how many arms they have, and whether keys are named: one of no arms is that of each type for itself. */
-  const leases = new Map<string, { readonly first: Statement; readonly again: Statement }>()
-  function leaseOf(arms: number, isKeyed: boolean): { readonly first: Statement; readonly again: Statement } {
-    const name = `${arms} ${isKeyed}`
-    const known = leases.get(name)
-    if (known !== undefined) return known
-    const keys = isKeyed ? firstArm + armValues * arms : null
-    const ready = (): string =>
-      arms === 0 ? eachType(keys) : Array.from({ length: arms }, (_, of) => arm(of, keys)).join(' union all')
-    const text = arms === 1 ? leasing(pickOne(keys), 'null::text', keys) : leasing(pickInTurns(ready()), headsOf, keys)
-    const made = {
-      first: statement(['claim.session', 'claim.pick', 'claim.lease', 'claim.next', 'claim.commit'], text),
-      again: statement(['claim.pick', 'claim.lease', 'claim.next', 'claim.commit'], text),
-    }
-    leases.set(name, made)
-    return made
+  const leaseOf = (text: string): { readonly first: Statement; readonly again: Statement } => ({
+    first: statement(['claim.session', 'claim.pick', 'claim.lease', 'claim.next', 'claim.commit'], text),
+    again: statement(['claim.pick', 'claim.lease', 'claim.next', 'claim.commit'], text),
+  })
+  const ofOne = (keys: number | null): string => leasing(pickOne(keys), 'picked', 'null::text', keys, keys ?? 12)
+  const ofSeveral = (keys: number | null): string => leasing(pickInTurns(keys), 'read', headsOf, keys, keys ?? 9)
+  const leases = {
+    one: { all: leaseOf(ofOne(null)), chosen: leaseOf(ofOne(13)) },
+    several: { all: leaseOf(ofSeveral(null)), chosen: leaseOf(ofSeveral(10)) },
   }
 
   // Suspects are due by their own time: nothing promotes them, and their crashes are counted when they begin.
   const isolatedOf = (keys: number | null): Statement =>
     statement(
       ['claim.session', 'claim.pick', 'claim.lease', 'claim.next', 'claim.commit'],
-      `${selector},
+      `${selectorsAt(now)},
     allowed as materialized (
       select case when ${hasEnded} then 0 else $3::integer end as most),
     picked as materialized (
       select one.*, row_number() over (order by one.due, one.id) as nth from selector cross join lateral (
-        select run.id, run.rank, run.due, selector."of" from ${schema}.runs as run
+        select run.id, ${place} run.rank, run.due, selector."of" from ${schema}.runs as run
         where run.shard = $1::smallint and run.type = selector.type and run.version = selector.version
           and run.readiness = 'isolated' and run.due <= ${clock} and ${isInTime} ${isMine(keys)}
         order by run.due, run.id limit $4::integer) as one
@@ -296,15 +317,14 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
   const chosenPromote = promoteOf(4)
 
   return {
-    lease({ shard, session, limit, window, again, selectors: types, choice, timed }) {
-      const arms = armsFor(types.length)
-      const { first, again: second } = leaseOf(arms, choice !== undefined)
+    lease({ shard, session, limit, window, again, isInTurn, selectors: types, choice, timed }) {
+      const { first, again: second } =
+        leases[types.length === 1 ? 'one' : 'several'][choice === undefined ? 'all' : 'chosen']
       const shared = [shard, session, limit, window, JSON.stringify(types), String(again), timed.since, timed.aheadMs]
       const values: (string | number | null)[] = shared
-      for (let of = 0; of < arms; of += 1) {
-        const { type = null, version = null, type_at: typeAt = null, rank = null, due = null } = types[of] ?? {}
-        values.push(type, version, typeAt, rank, due)
-      }
+      const [only, ...others] = types
+      if (only !== undefined && others.length === 0) values.push(only.type, only.version, only.rank, only.due)
+      else values.push(String(isInTurn))
       if (choice !== undefined) values.push(JSON.stringify(choice))
       return { statement: again ? second : first, values }
     },
@@ -335,16 +355,9 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
         array(select value::uuid from json_array_elements_text($3::text::json) as one (value)))
       for no key update ${skipLocked})
     update ${schema}.runs as run set
-      status = case run.status when 'cancelling' then run.status else 'running' end, readiness = 'leased', due = null,
+      status = case when run.status = 'cancelling' then run.status else 'running' end, readiness = 'leased', due = null,
       session = $2::text, token = run.token + 1, expires_at = null
     from locked where run.shard = $1::smallint and run.id = any(array(select id from locked)) and run.id = locked.id`,
     ),
   }
-}
-
-/** As many arms as types, rounded up, so that there are few statements; none for very many. */
-function armsFor(types: number): number {
-  let arms = 1
-  while (arms < types) arms *= 2
-  return arms <= mostArms ? arms : 0
 }

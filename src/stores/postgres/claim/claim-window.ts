@@ -1,15 +1,18 @@
-// How far a claim looks: several times as many runs as it wants, because other claims are picking the same ones at the same
-// time, and foreign transactions may have locked some. A run that is picked and not needed costs a read of its row, and no
-// lock.
+// How far a claim looks: further than it wants, because other claims are picking the same runs at the same time, and foreign
+// transactions may have locked some. A run that is picked and not needed costs a read of its row, and no lock. So a claim looks
+// at four times as many as it wants. A claim of one type, once it is known how many claims have to skip, looks further than it
+// wants by twice that number, and by an eighth at least: a worker that is alone reads hardly more than it takes.
 //
 // A claim that found nothing but what others hold looks twice as far, and again, up to a bound: a user's transaction that holds
 // the first 500 runs must not keep a worker from the next one. It keeps that window for as long as claims need it.
 //
-// The types that had ready runs at the last look share that, but one more than is wanted is picked of each: all others may
-// have none this time, and then it fills the claim and shows whether there is more.
+// The types that had ready runs at the last look share that. If all but one of them have none this time, that one does not fill
+// the claim: then a second look reads one more than is wanted of each, which fills it and shows whether there is more.
 
 const windowFactor = 4
 const leastWindow = 32
+/** A claim of one type looks further than it wants by this share at least: others may begin to claim at any time. */
+const leastSpareShare = 1 / 8
 /** As far as it goes: this many rows are looked at in some 20 ms. */
 const mostWindow = 10_000
 
@@ -18,14 +21,24 @@ export class ClaimWindow {
   private readonly widened = new Map<number, number>()
   /** By shard: how many types had ready runs. */
   private readonly types = new Map<number, number>()
+  /** By shard: twice as many as claims had to skip lately. */
+  private readonly spares = new Map<number, number>()
 
   of(shard: number, limit: number): number {
     return Math.max(windowFactor * limit, leastWindow, this.widened.get(shard) ?? 0)
   }
 
-  /** How many of each type are picked. */
-  ofEach(shard: number, limit: number): number {
-    return Math.max(limit + 1, Math.ceil(this.of(shard, limit) / (this.types.get(shard) ?? 1)))
+  /** The same for a claim of one type, by how many the last ones had to skip. */
+  ofOne(shard: number, limit: number): number {
+    const whole = this.of(shard, limit)
+    const spare = Math.max(leastWindow, Math.ceil(limit * leastSpareShare), this.spares.get(shard) ?? whole)
+    return Math.min(whole, Math.max(limit + spare, this.widened.get(shard) ?? 0))
+  }
+
+  /** How many of each type are read: a share, or as many as fill the claim alone. */
+  ofEach(shard: number, limit: number, each: 'share' | 'all'): number {
+    const share = Math.ceil(this.of(shard, limit) / (this.types.get(shard) ?? 1))
+    return each === 'share' ? share : Math.max(limit + 1, share)
   }
 
   /** A claim found this many types with ready runs. */
@@ -42,6 +55,8 @@ export class ClaimWindow {
 
   /** A claim got runs after it had skipped this many, or has seen all. */
   found(shard: number, passed: number): void {
+    const spare = this.spares.get(shard) ?? 0
+    this.spares.set(shard, Math.max(2 * passed, Math.floor(spare / 2)))
     const widened = this.widened.get(shard)
     if (widened === undefined || 4 * passed > widened) return
     if (widened / 2 > leastWindow) this.widened.set(shard, Math.ceil(widened / 2))

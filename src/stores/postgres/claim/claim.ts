@@ -36,6 +36,8 @@ interface Found extends Required<Claimed> {
   readonly timed: TimedLook
   /** Others hold all that it reached, and there is more behind that. */
   readonly isShort: boolean
+  /** It could have leased more: a type had more ready runs than its share of what was read. */
+  readonly isUnfilled: boolean
 }
 
 /** A type with where its claim begins. */
@@ -48,6 +50,13 @@ export interface ClaimingOptions {
   readonly monotonic: () => number
   /** A policy of row-level security refuses this run to every claim: called when that is found out. */
   readonly onRefused: (runId: string, error: unknown) => void
+}
+
+/** How a claim looks at ready runs. */
+interface Look {
+  readonly again: boolean
+  readonly each: 'share' | 'all'
+  readonly isInTurn?: boolean
 }
 
 export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: ClaimingOptions): ClaimQueries {
@@ -107,14 +116,23 @@ export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: C
     }
   }
 
-  /** `again`: due runs were moved already; those that still were not are locked by another transaction. */
-  async function find(x: Execution, shard: number, request: ClaimRequest, again: boolean): Promise<Found> {
+  /**
+   * `again`: due runs were moved already; those that still were not are locked by another transaction. `each`: how many of each
+   * type are read. `isInTurn`: nothing is leased whose turn may not have come.
+   */
+  async function find(
+    x: Execution,
+    shard: number,
+    request: ClaimRequest,
+    { again, each, isInTurn = true }: Look,
+  ): Promise<Found> {
     const { session, limit, keys } = request
     const floors = floorsFor(keys)
     const selectors = distinct(request.selectors)
-    const window = windows.ready.ofEach(shard, limit)
+    const window = selectors.length === 1 ? windows.ready.ofOne(shard, limit) : windows.ready.ofEach(shard, limit, each)
     const walkPace = paceOf(shard)
-    const cutAt = walkPace.isCut ? Number((await x.execute(time, [shard]))[0]?.['now']) : null
+    const at = walkPace.isCut || dialect.isSpread ? Number((await x.execute(time, [shard]))[0]?.['now']) : null
+    const cutAt = walkPace.isCut ? at : null
     const how = { isFront: walkPace.isDue, mayWalk: walkPace.isRested, cutAt }
     const types = selectors.map((one): Type => ({ ...one, begin: floors.begin(shard, one, how) }))
     const timed = timedFloors.look(shard, selectors, how)
@@ -128,12 +146,14 @@ export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: C
       limit,
       window,
       again,
+      isInTurn,
       selectors: selected,
       choice: choiceOf(keys),
       timed,
     })
     const isWalk = timed.aheadMs === null || types.some(({ begin }) => begin.from === 'front')
-    const ask = (): Promise<readonly Row[]> => x.execute(lease.statement, lease.values)
+    const values = dialect.isSpread ? [...lease.values, at] : lease.values
+    const ask = (): Promise<readonly Row[]> => x.execute(lease.statement, values)
     const rows = await (isWalk ? walkPace.walk(ask, how.isFront) : walkPace.beside(ask)).catch((error: unknown) => {
       floors.failed(shard, types)
       timedFloors.failed(shard, selectors)
@@ -153,27 +173,46 @@ export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: C
       if (row['kind'] !== null) fresh.push({ runId: run.id, entry: entryOf(row) })
     }
     const found = Number(first['found'])
+    const results = resultsOf(rows, types)
+    const isCut = results.some(({ picked }) => picked >= window)
     // Runs that were picked and not leased are still there, or another claim was quicker, and there may be more behind them.
-    const more = found > runs.length
-    const arms = armsOf(rows, types)
+    const more = found > runs.length || isCut
     // Nothing was looked at if it leased nothing because some have come due, or because its session has ended.
     const hasLooked = first['most'] !== 0
-    const isShort = passesOver && hasLooked && runs.length === 0 && arms.some(({ picked }) => picked >= window)
+    const isShort = passesOver && hasLooked && runs.length === 0 && isCut
+    const isUnfilled = hasLooked && runs.length < limit && isCut && window <= limit
     if (hasLooked) {
       floors.saw(
         shard,
         types,
-        arms.map((one) => sightOf(one, window)),
+        results.map((one) => sightOf(one, window)),
         now,
       )
-      windows.ready.sawTypes(shard, arms.filter(({ picked }) => picked > 0).length)
+      windows.ready.sawTypes(shard, results.filter(({ picked }) => picked > 0).length)
       if (!isShort)
         windows.ready.found(
           shard,
-          arms.reduce((sum, { passed }) => sum + passed.length, 0),
+          results.reduce((sum, { passed }) => sum + passed.length, 0),
         )
     } else floors.failed(shard, types)
-    return { runs, fresh, more, nextDue, now, isDue: nextDue !== null && nextDue <= now, timed, isShort }
+    return { runs, fresh, more, nextDue, now, isDue: nextDue !== null && nextDue <= now, timed, isShort, isUnfilled }
+  }
+
+  /**
+   * Looks again, at as many runs of each type as fill the claim, because a type had more than its share. Those that the first
+   * look has leased are committed, and must be known to their holder if this one fails.
+   */
+  async function fill(db: Transactions, shard: number, request: ClaimRequest, found: Found): Promise<Found> {
+    const { runs, fresh } = found
+    const rest = { ...request, limit: request.limit - runs.length }
+    try {
+      const second = await db.alone((x) => find(x, shard, rest, { again: true, each: 'all' }))
+      const isShort = second.isShort && runs.length === 0
+      return { ...second, runs: [...runs, ...second.runs], fresh: [...fresh, ...second.fresh], isShort }
+    } catch (error) {
+      if (runs.length === 0) throw error
+      return found
+    }
   }
 
   async function promote(x: Execution, shard: number, request: ClaimRequest, { since }: TimedLook): Promise<void> {
@@ -188,27 +227,46 @@ export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: C
     }
   }
 
-  /** When the next run comes due that is not due yet. */
-  async function following(x: Execution, shard: number, { selectors }: ClaimRequest): Promise<number | null> {
-    const [row] = await x.execute(statements.next, [shard, JSON.stringify(distinct(selectors))])
-    return timeOf(row?.['due'])
+  /** When the next run comes due that is not due yet; null also if that is not known. */
+  async function following(
+    db: Transactions,
+    shard: number,
+    { selectors }: ClaimRequest,
+    { runs }: Found,
+  ): Promise<number | null> {
+    try {
+      const [row] = await db.alone((x) => x.execute(statements.next, [shard, JSON.stringify(distinct(selectors))]))
+      return timeOf(row?.['due'])
+    } catch (error) {
+      if (runs.length === 0) throw error
+      return null
+    }
   }
 
-  async function claim(x: Execution, shard: number, request: ClaimRequest): Promise<Claimed> {
-    if (request.isolated === true) return findApart(x, shard, request)
-    let found = await find(x, shard, request, false)
-    if (found.isDue) {
-      await promote(x, shard, request, found.timed)
-      found = await find(x, shard, request, true)
-    }
+  /** Leases ready runs, after it has made those ready that have come due. */
+  async function look(x: Execution, shard: number, request: ClaimRequest): Promise<Found> {
+    const found = await find(x, shard, request, { again: false, each: 'share' })
+    if (!found.isDue) return found
+    await promote(x, shard, request, found.timed)
+    return find(x, shard, request, { again: true, each: 'share' })
+  }
+
+  /** Each look is committed by itself, also where a pooler makes every call a transaction. */
+  async function claim(db: Transactions, shard: number, request: ClaimRequest): Promise<Claimed> {
+    if (request.isolated === true) return db.alone((x) => findApart(x, shard, request))
+    let found = await db.alone((x) => look(x, shard, request))
+    if (found.isUnfilled) found = await fill(db, shard, request, found)
+    const again = (how: Look): Promise<Found> => db.alone((x) => find(x, shard, request, how))
     while (found.isShort && windows.ready.widen(shard, windows.ready.of(shard, request.limit))) {
-      found = await find(x, shard, request, true)
+      found = await again({ again: true, each: 'all' })
     }
+    if (found.isShort && request.selectors.length > 1)
+      found = await again({ again: true, each: 'all', isInTurn: false })
     const { runs, fresh, more, nextDue, now: time, isDue } = found
     // Runs that have come due and were not moved are locked by another transaction: there is more, and others come due behind
     // them.
     const claimed = isDue
-      ? { runs, more: true, nextDue: await following(x, shard, request), now: time }
+      ? { runs, more: true, nextDue: await following(db, shard, request, found), now: time }
       : { runs, more, nextDue, now: time }
     return fresh.length === 0 ? claimed : { ...claimed, fresh }
   }
@@ -242,7 +300,7 @@ export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: C
     async claim(transactions, shard, request) {
       for (let rounds = 1; ; rounds += 1) {
         try {
-          const claimed = await transactions.alone((x) => claim(x, shard, request))
+          const claimed = await claim(transactions, shard, request)
           for (const { id } of claimed.runs) refused.forget(id)
           return claimed
         } catch (error) {
@@ -259,7 +317,7 @@ export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: C
 }
 
 /** The result of a claim for a type. */
-interface Arm {
+interface TypeResult {
   /** How many it picked. */
   picked: number
   head: Place | null
@@ -270,25 +328,25 @@ interface Arm {
 }
 
 /** The results of a claim for each type, in their order. */
-function armsOf(rows: readonly Row[], types: readonly Type[]): readonly Arm[] {
+function resultsOf(rows: readonly Row[], types: readonly Type[]): readonly TypeResult[] {
   const [first = {}] = rows
-  const arms = types.map((): Arm => ({ picked: 0, head: null, passed: [], leased: [] }))
-  const armOf = (of: number): Arm => arms[of] as Arm
+  const results = types.map((): TypeResult => ({ picked: 0, head: null, passed: [], leased: [] }))
+  const resultOf = (of: number): TypeResult => results[of] as TypeResult
   const ofs = new Map(types.map(({ type, version }, of) => [`${version} ${type}`, of]))
-  for (const { of, rank, due } of placedOf(first['passed'])) armOf(of).passed.push({ rank, due })
+  for (const { of, rank, due } of placedOf(first['passed'])) resultOf(of).passed.push({ rank, due })
   for (const row of rows) {
     if (row['id'] === null) continue
     const of = types.length === 1 ? 0 : (ofs.get(`${String(row['version'])} ${String(row['type'])}`) as number)
-    armOf(of).leased.push({ rank: Number(row['place']), due: Number(row['picked_due']) })
+    resultOf(of).leased.push({ rank: Number(row['place']), due: Number(row['picked_due']) })
   }
-  if (types.length === 1) armOf(0).picked = Number(first['found'])
+  if (types.length === 1) resultOf(0).picked = Number(first['found'])
   for (const { of, rank, due, picked = 0 } of placedOf(first['heads'])) {
-    Object.assign(armOf(of), { head: { rank, due }, picked })
+    Object.assign(resultOf(of), { head: { rank, due }, picked })
   }
-  return arms
+  return results
 }
 
-function sightOf({ picked, head, passed, leased }: Arm, window: number): WalkResult {
+function sightOf({ picked, head, passed, leased }: TypeResult, window: number): WalkResult {
   const isAll = picked < window && picked === passed.length + leased.length
   const first = passed.reduce<Place | null>((one, place) => (one === null || isBefore(place, one) ? place : one), null)
   return { isAll, passed: first, leased: leased.at(-1) ?? null, head }

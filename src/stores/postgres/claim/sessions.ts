@@ -5,10 +5,21 @@
 // deadlines of the listed runs are moved, skipping rows that other transactions have locked, and the listed runs are looked
 // up by id, one by one: an index of all runs that a session ever held may have many entries of runs that it holds no more.
 // Only a look for unknown leases scans that index, and a scan that took long is not made again for a while.
+//
+// The statements judge each run as `answerListed` and `answerUnlisted` of the core do, because their own clock and snapshot decide
+// and only the few runs with something to report leave the database; the contract holds both to the same answers. The answer
+// is made of their answers by the core.
 
-import { unknownLeasesAtOnce } from '../../../core/rules/claims/heartbeat.ts'
+import {
+  answerBeat,
+  lostPlaces,
+  nothingUnlisted,
+  onceById,
+  unknownLeasesAtOnce,
+  type ListedAnswer,
+  type UnlistedAnswer,
+} from '../../../core/rules/claims/heartbeat.ts'
 import { isHoldfastError, isOfOneRow } from '../../../core/errors/error.ts'
-import type { ControlRequest } from '../../../core/model/run.ts'
 import type { Beat, BeatRequest, HeldClaim } from '../../../store.ts'
 import { assertClient, minClientOf } from '../schema/client-version.ts'
 import { statement, type Dialect } from '../dialect.ts'
@@ -29,31 +40,10 @@ interface Claim extends HeldClaim {
 
 type Claims = ReadonlyMap<number, readonly Claim[]>
 
-/** The answer about a listed run. */
-interface Seen {
-  readonly place: number
-  readonly isLost: boolean
-  readonly controlRequest: ControlRequest | null
-  /** How many messages it has, if that has changed. */
-  readonly inbox: number | null
-  readonly isTimedOut: boolean
-}
-
-type UnknownLease = Beat['unknownLeases'][number]
-
-/** The answer about runs that were not listed. */
-interface Unlisted {
-  readonly unknownLeases: readonly UnknownLease[]
-  readonly unknownLeasesSkipped?: true
-  readonly controlRequests: Beat['controlRequests']
-  readonly timedOut: readonly string[]
-}
-
-const nothing: Unlisted = { unknownLeases: [], controlRequests: [], timedOut: [] }
-const unknown: Unlisted = { ...nothing, unknownLeasesSkipped: true }
+const skippedUnlisted: UnlistedAnswer = { ...nothingUnlisted, unknownLeasesSkipped: true }
 
 export function createSessionQueries(dialect: Dialect, monotonic: () => number): SessionQueries {
-  const { schema, now, skipLocked } = dialect
+  const { schema, now, skipLocked, isSpread } = dialect
   const shards = everyShard(dialect)
   const walkPace = new WalkPace(monotonic)
   const clock = `clock as materialized (select ${now} as now)`
@@ -69,8 +59,10 @@ export function createSessionQueries(dialect: Dialect, monotonic: () => number):
     on conflict (shard, id) do update set
       alive_until = case when session.ended_at is null then excluded.alive_until else session.alive_until end,
       ended_at = coalesce(session.ended_at, excluded.ended_at)
-    returning ended_at is null as alive, (select now from clock) as now, ${minClientOf(schema)} as min_client`,
+    returning ended_at is null as alive${isSpread ? '' : `, (select now from clock) as now, ${minClientOf(schema)} as min_client`}`,
   )
+  // Citus writes the row on every machine, and answers nothing but columns of it. Sent before: so the time is none too late.
+  const ask = statement([], `select ${now} as now, ${minClientOf(schema)} as min_client`)
   const requested = `requested as materialized (
       select * from json_to_recordset($2::text::json -> 'held'::text)
         as requested (place integer, id uuid, token bigint, extend bigint, inbox integer, begun integer))`
@@ -158,16 +150,16 @@ export function createSessionQueries(dialect: Dialect, monotonic: () => number):
     return moved
   }
 
-  async function lookAt(transactions: Transactions, id: string, claims: Claims): Promise<readonly Seen[]> {
+  async function lookAt(transactions: Transactions, id: string, claims: Claims): Promise<readonly ListedAnswer[]> {
     if (claims.size === 0) return []
     const answers = await transactions.alone((x) =>
       Promise.all(Array.from(claims, ([shard, some]) => x.execute(look, [shard, heldJson(id, some)]))),
     )
-    return answers.flat().map(seenOf)
+    return answers.flat().map(answerOf)
   }
 
-  async function lookForUnknownLeases(transactions: Transactions, id: string, claims: Claims): Promise<Unlisted> {
-    if (!walkPace.isDue) return unknown
+  async function lookForUnknownLeases(transactions: Transactions, id: string, claims: Claims): Promise<UnlistedAnswer> {
+    if (!walkPace.isDue) return skippedUnlisted
     try {
       const answers = await walkPace.walk(() =>
         transactions.alone((x) =>
@@ -178,7 +170,7 @@ export function createSessionQueries(dialect: Dialect, monotonic: () => number):
     } catch (error) {
       // The session is kept and all that it knows of was looked at: a later beat may find the rest.
       if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) throw error
-      return unknown
+      return skippedUnlisted
     }
   }
 
@@ -191,43 +183,31 @@ export function createSessionQueries(dialect: Dialect, monotonic: () => number):
         ({ runId }) => runId,
       )
       const values = [0, JSON.stringify({ id, lease: Math.round(leaseMs), ends: end })]
-      const [kept] = await transactions.alone((x) => x.execute(keep, values), 'beat.commit')
-      const alive = kept?.['alive'] === true
+      const keeping = async (x: Execution): Promise<Row> => {
+        const answers = await Promise.all([...(isSpread ? [x.execute(ask, [])] : []), x.execute(keep, values)])
+        return answers.flat().reduce<Row>((all, row) => ({ ...all, ...row }), {})
+      }
+      const kept = await transactions.alone(keeping, 'beat.commit')
+      const alive = kept['alive'] === true
       // Only a live session moves a deadline.
       const moving = alive ? movingOf(claims) : new Map<number, readonly Claim[]>()
       const moved = await moveAll(transactions, id, moving)
       const seen = await lookAt(transactions, id, claims)
-      const unlisted = seeksUnknownLeases ? await lookForUnknownLeases(transactions, id, claims) : nothing
+      const unlisted = seeksUnknownLeases ? await lookForUnknownLeases(transactions, id, claims) : nothingUnlisted
       // Checked after the lease was extended: a process that must leave has that long to end its work. The end of a session
       // is always accepted.
-      if (!end) assertClient(kept?.['min_client'])
+      if (!end) assertClient(kept['min_client'])
 
       // Runs of which this store can have none are not in any shard.
-      const known = new Set([...claims.values()].flat().map(({ place }) => place))
-      const gone = new Set(seen.filter(({ isLost }) => isLost).map(({ place }) => place))
-      const isLost = (place: number): boolean => !alive || !known.has(place) || gone.has(place)
-      const idAt = (place: number): string => held[place]?.runId ?? ''
-      const controlRequests = seen.flatMap(({ place, controlRequest }) =>
-        controlRequest === null ? [] : [{ runId: idAt(place), controlRequest }],
-      )
-      const timedOut = seen.filter(({ isTimedOut }) => isTimedOut).map(({ place }) => idAt(place))
+      const placed = new Set([...claims.values()].flat().map(({ place }) => place))
+      const unplaced = Array.from(held.keys()).filter((place) => !placed.has(place))
+      const listed = [...seen, ...unplaced.map(lostAnswer)]
+      const lost = lostPlaces(request, alive, listed)
       const busy = new Set(
-        [...moving.values()].flat().flatMap(({ place, runId }) => (isLost(place) || moved.has(runId) ? [] : [runId])),
+        [...moving.values()].flat().flatMap(({ place, runId }) => (lost.has(place) || moved.has(runId) ? [] : [runId])),
       )
-      return {
-        alive,
-        lost: held.filter((_, place) => isLost(place)).map(({ runId }) => runId),
-        ...(busy.size === 0 ? {} : { busy: [...busy] }),
-        unknownLeases: unlisted.unknownLeases,
-        ...(unlisted.unknownLeasesSkipped === true ? { unknownLeasesSkipped: true } : {}),
-        controlRequests: onceById([...controlRequests, ...unlisted.controlRequests], ({ runId }) => runId),
-        messages: seen
-          .flatMap(({ place, inbox }) => (alive && inbox !== null ? [{ place, inbox }] : []))
-          .sort((a, b) => a.place - b.place)
-          .map(({ place, inbox }) => ({ runId: idAt(place), inbox })),
-        timedOut: onceById([...timedOut, ...unlisted.timedOut], (runId) => runId),
-        now: Number(kept?.['now']),
-      }
+      const answer = answerBeat(request, alive, { listed, unlisted }, Number(kept['now']))
+      return busy.size === 0 ? answer : { ...answer, busy: [...busy] }
     },
   }
 }
@@ -257,7 +237,11 @@ function heldJson(session: string, claims: readonly Claim[]): string {
   return JSON.stringify({ session, held })
 }
 
-function seenOf(row: Row): Seen {
+function lostAnswer(place: number): ListedAnswer {
+  return { place, isLost: true, controlRequest: null, inbox: null, isTimedOut: false }
+}
+
+function answerOf(row: Row): ListedAnswer {
   return {
     place: Number(row['place']),
     isLost: row['lost'] === true,
@@ -267,9 +251,12 @@ function seenOf(row: Row): Seen {
   }
 }
 
-function unlistedOf(rows: readonly Row[]): Unlisted {
+function unlistedOf(rows: readonly Row[]): UnlistedAnswer {
   const of = (what: string): readonly Row[] => rows.filter((row) => row['what'] === what)
-  const unknownLease = (row: Row): UnknownLease => ({ runId: row['id'] as string, token: Number(row['token']) })
+  const unknownLease = (row: Row): Beat['unknownLeases'][number] => ({
+    runId: row['id'] as string,
+    token: Number(row['token']),
+  })
   return {
     unknownLeases: onceById(of('unknown').map(unknownLease), ({ runId }) => runId).slice(0, unknownLeasesAtOnce),
     controlRequests: of('requested').flatMap((row) => {
@@ -278,10 +265,4 @@ function unlistedOf(rows: readonly Row[]): Unlisted {
     }),
     timedOut: of('timed out').map((row) => row['id'] as string),
   }
-}
-
-/** In the order of their ids, each once. */
-function onceById<One>(all: readonly One[], idOf: (one: One) => string): readonly One[] {
-  const byId = new Map(all.map((one) => [idOf(one), one]))
-  return [...byId.values()].sort((a, b) => (idOf(a) < idOf(b) ? -1 : 1))
 }

@@ -2,20 +2,18 @@
 // them.
 
 import type { Draft } from '../../../core/model/entry.ts'
+import { ArrayText, rowsFrom } from '../array-text.ts'
 
-/** An entry as JSON: run, seq, kind, name, meta, data and the transition that appended it. Absent fields are left out. */
-interface EntryJson {
-  readonly r: string
-  readonly s: number
-  readonly k: string
-  readonly n: string | undefined
-  readonly m: string | undefined
-  readonly d: string | undefined
-  readonly t: string | undefined
+/** Entries as columns: run, seq, kind, name, meta, data and the transition that appended it. */
+const columns = { r: 'uuid', s: 'integer', k: 'text', n: 'text', m: 'text', d: 'text', t: 'text' }
+
+/** How many values the entries of a batch take. */
+export const entryValues = Object.keys(columns).length
+
+/** The rows of entries whose first value has that place. */
+export function entriesFrom(first: number): string {
+  return `${rowsFrom(columns, first)} as entry`
 }
-
-/** The columns of `EntryJson`. */
-export const entryColumns = 'r uuid, s integer, k text, n text, m text, d text, t text'
 
 /** Entries `first` to `last` of a run. */
 interface Range {
@@ -25,19 +23,30 @@ interface Range {
 }
 
 export class Appends {
-  private readonly entries: EntryJson[] = []
+  private readonly r = new ArrayText()
+  private readonly s = new ArrayText()
+  private readonly k = new ArrayText()
+  private readonly n = new ArrayText()
+  private readonly m = new ArrayText()
+  private readonly d = new ArrayText()
+  private readonly t = new ArrayText()
   private readonly ranges: Range[] = []
+  isEmpty = true
 
-  /** Appends entries after `seq`; the transition's id is on the first. The last `told` of them are in the feed. */
+  /** Appends entries after `seq`; the transition's id is on the first. The last `fed` of them are in the feed. */
   add(runId: string, seq: number, drafts: readonly Draft[], transition: string | null, fed: number): void {
     if (drafts.length === 0) return
+    this.isEmpty = false
     let s = seq
-    let t = transition ?? undefined
     for (const { kind, name, meta, data } of drafts) {
       s += 1
-      const m = meta === null ? undefined : JSON.stringify(meta)
-      this.entries.push({ r: runId, s, k: kind, n: name ?? undefined, m, d: data ?? undefined, t })
-      t = undefined
+      this.r.add(runId)
+      this.s.add(s)
+      this.k.add(kind)
+      this.n.add(name)
+      this.m.add(meta === null ? null : JSON.stringify(meta))
+      this.d.add(data)
+      this.t.add(s === seq + 1 ? transition : null)
     }
     if (fed > 0) this.ranges.push({ r: runId, first: s - fed + 1, last: s })
   }
@@ -52,12 +61,10 @@ export class Appends {
     return this.ranges.length === 0
   }
 
-  get isEmpty(): boolean {
-    return this.entries.length === 0
-  }
-
-  get entriesJson(): string {
-    return JSON.stringify(this.entries)
+  /** What `entriesFrom` reads. */
+  get values(): readonly string[] {
+    const { r, s, k, n, m, d, t } = this
+    return [r, s, k, n, m, d, t].map(String)
   }
 
   get rangesJson(): string {

@@ -19,6 +19,7 @@ import type {
 } from '../../../store.ts'
 import type { CommitQueries } from './commit.ts'
 import type { Database } from '../connection/database.ts'
+import { isKeyed } from './keys.ts'
 import { isMessage, lockRequestOfSending, type DeliverQueries } from '../exchange/deliver.ts'
 import type { Execution, Transactions } from '../execution.ts'
 import { startInOrder, type StartingParts } from './ordered-start.ts'
@@ -55,7 +56,7 @@ export class Batches {
   }
 
   async start(runs: readonly NewRun[], options?: BatchOptions): Promise<readonly (Started | StartBusy)[]> {
-    if (this.parts.dialect.shards > 1 && runs.some(({ idempotencyKey }) => idempotencyKey !== null)) {
+    if (runs.some(isKeyed)) {
       this.db.assertOpen()
       return this.startAside(runs, options, (x, some) => startInOrder(this.parts, x, some))
     }
@@ -70,7 +71,7 @@ export class Batches {
     )
   }
 
-  /** A batch that waits for no lock is one statement: it needs no transaction. */
+  /** A batch that waits for no lock is one statement, unless its rows are spread: it needs no transaction. */
   private startAside(
     runs: readonly NewRun[],
     options: BatchOptions | undefined,
@@ -82,7 +83,8 @@ export class Batches {
       busy: { created: false, taken: 'busy', run: null },
       send: (some, { lockPolicy, patient }) => {
         const how = { ...options, patient }
-        if (isAlone && lockPolicy === 'wait') return this.db.alone((x) => start(x, some), 'start.commit', how)
+        if (isAlone && lockPolicy === 'wait' && !this.parts.dialect.isSpread)
+          return this.db.alone((x) => start(x, some), 'start.commit', how)
         const work = async (x: Execution): Promise<readonly Started[]> => {
           if (lockPolicy === 'pass over') await this.aside.hurry(x)
           return start(x, some)

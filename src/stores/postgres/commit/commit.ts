@@ -6,11 +6,10 @@
 
 import type { Draft } from '../../../core/model/entry.ts'
 import { isTerminal, type Run } from '../../../core/model/run.ts'
-import { assertLegal, type Outbound, type Transition } from '../../../core/model/transition.ts'
-import { wakeNamesText } from '../../../core/rows/wake-names.ts'
+import type { Transition } from '../../../core/model/transition.ts'
 import type { BatchOptions, Committed } from '../../../store.ts'
 import type { StatementName } from '../statement-name.ts'
-import { Appends, entryColumns } from './appends.ts'
+import { Appends, entriesFrom, entryValues } from './appends.ts'
 import { statement, type Dialect } from '../dialect.ts'
 import type { Execution, Transactions } from '../execution.ts'
 import { lockRequestOf, type LockedCommitQueries } from './locked-commit.ts'
@@ -18,7 +17,10 @@ import type { RefusedOthers } from '../exchange/refused-others.ts'
 import { hintPlace } from './rewrite.ts'
 import { hasMetLock, setAside } from './locked-items.ts'
 import { updateMessages } from './take-messages.ts'
+import { createSpreadCommitQueries } from '../spread/spread-commit.ts'
+import { movesFrom, moveValues, valuesOfMoves } from './usual-moves.ts'
 import { unwatchesOf, unwatchSql, withoutMany } from './unwatch.ts'
+import { isOneStep, isUsual, takesOf } from './usual-transition.ts'
 
 export interface CommitQueries {
   /** Commits transitions of one shard. */
@@ -33,12 +35,21 @@ export interface CommitQueries {
 /** Usual transitions wait for locks together at most this many times: another transaction may come in between once. */
 const mostWaits = 2
 
+/** The places of values: the shard and the session are before them. */
+const movesAt = 3
+const entriesAt = movesAt + moveValues
+const takesAt = entriesAt + entryValues
+
 const busy: Committed = { outcome: 'refused', reason: 'busy' }
 
-/** The statements besides the usual one, and whether the feed gets a row. */
-function planOf(hasFeed: boolean, ...more: readonly StatementName[]): readonly StatementName[] {
+/** The statements between the update and the end, and whether the feed gets a row. */
+function planOf(
+  hasFeed: boolean,
+  more: readonly StatementName[],
+  ...last: readonly StatementName[]
+): readonly StatementName[] {
   const feed: readonly StatementName[] = hasFeed ? ['commit.feed'] : []
-  return ['commit.update', 'commit.append', ...more, ...feed, 'commit.commit']
+  return ['commit.update', 'commit.append', ...more, ...feed, ...last, 'commit.commit']
 }
 
 export function createCommitQueries(
@@ -46,7 +57,8 @@ export function createCommitQueries(
   lockedCommitQueries: LockedCommitQueries,
   refused: RefusedOthers,
 ): CommitQueries {
-  const { schema, now, feedNumber, skipLocked } = dialect
+  const { schema, now, feedNumber, skipLocked, isSpread } = dialect
+  const spread = createSpreadCommitQueries(dialect)
   const taking = `,
     taken as (${updateMessages(schema, {
       from: 'take join moved on moved.id = take.r',
@@ -54,7 +66,7 @@ export function createCommitQueries(
       take: 'take.seq, null',
     })})`
   const takes = `
-    take as materialized (select * from json_to_recordset($5::text::json) as take (r uuid, id text, seq integer)),`
+    take as materialized (select * from json_to_recordset($${takesAt}::text::json) as take (r uuid, id text, seq integer)),`
   // A flush none of whose holders names a run with a feed has no statement for the feed. The row decides: the update skips a
   // run with a feed, and so that run is judged by the core.
   const withoutFeed = 'and not run.feed'
@@ -64,18 +76,16 @@ export function createCommitQueries(
       select $1::smallint, pg_catalog.nextval(${feedNumber}), pg_catalog.array_agg(id), pg_catalog.array_agg(first),
         pg_catalog.array_agg(last)
       from moved where feed and last >= first having count(*) > 0)`
-  const update = (hasFeed: boolean, plan: readonly StatementName[], more: string, takes = '') =>
+  const update = (hasFeed: boolean, plan: readonly StatementName[], more: string, takes = '', isOne = false) =>
     statement(
-      planOf(hasFeed, ...plan),
+      planOf(hasFeed, plan, 'commit.keys'),
       `
     with clock as materialized (select ${now} as now),${takes}
     given as materialized (
       select given.*, clock.now,
-        case status when 'pending' then coalesce(least(due_at, now + due_after), now)
-          when 'waiting' then least(due_at, now + due_after) end as due
-      from json_to_recordset($2::text::json) as given (
-        id uuid, seq integer, token bigint, inbox integer, more integer, status text, due_at bigint, due_after bigint,
-        ends boolean, wake_names text) cross join clock),
+        case when status = 'pending' then coalesce(least(due_at, now + due_after), now)
+          when status = 'waiting' then least(due_at, now + due_after) end as due
+      from ${movesFrom(movesAt, isOne)} cross join clock),
     moved as (
       update ${schema}.runs as run set seq = given.seq + more, crashes = 0, updated_at = now,
         status = coalesce(given.status, run.status),
@@ -88,17 +98,22 @@ export function createCommitQueries(
         wake_names = case when given.status is null then run.wake_names else given.wake_names end
       from given
       where run.shard = $1::smallint and run.id = any(array(select id from given)) and run.id = given.id
-        and run.seq = given.seq and run.token = given.token and coalesce(run.session, '') = $4::text and run.status = 'running'
+        and run.seq = given.seq and run.token = given.token and coalesce(run.session, '') = $2::text and run.status = 'running'
         and run.control_request is null and run.deleted_at is null
         and run.inbox = coalesce(given.inbox, run.inbox) and (given.ends is not true or not run.watched)
         and (given.status is distinct from 'succeeded' or run.timeout_at is null or run.timeout_at > now) ${hasFeed ? '' : withoutFeed}
       returning run.id, run.feed, run.inbox, now, run.seq as last, given.seq + 1 as first,
         case when run.due is not null then run.readiness::text || ' '::text || run.version::text || ' '::text || run.rank::text
-          || ' '::text || run.due::text || ' '::text || run.type::text end as place),
+          || ' '::text || run.due::text || ' '::text || run.type::text end as place,
+        case when run.ended_at is not null then run.unique_key end as unique_key),
+    freed as (
+      delete from ${schema}.keys as held using moved
+      where held.shard = $1::smallint and held.key = any(array(select unique_key from moved where unique_key is not null))
+        and held.key = moved.unique_key and held.type = ''::text and held.run_id = moved.id),
     appended as (
       insert into ${schema}.journal (shard, run_id, seq, kind, name, meta, data, at, transition_id)
       select $1::smallint, r, s, k, n, m, d, now, t
-      from json_to_recordset($3::text::json) as entry (${entryColumns}) join moved on moved.id = entry.r)${more}${hasFeed ? feeding : ''}
+      from ${entriesFrom(entriesAt)} join moved on moved.id = entry.r)${more}${hasFeed ? feeding : ''}
     select id, inbox, place, now from moved`,
     )
 
@@ -106,27 +121,28 @@ export function createCommitQueries(
     fed as (
       insert into ${schema}.feed (shard, number, runs, firsts, lasts)
       select $1::smallint, pg_catalog.nextval(${feedNumber}), array[id], array[seq], array[seq] from moved where feed)`
-  // A run that is alone and takes one step after the other: measured, half of the cost of the statement for many.
+  // A run that is alone and takes one step after the other: measured, half of the cost of the statement for many. The update
+  // itself reads the clock, which spares two nodes of the plan. Record 0033 says what else was tried.
   const checkpoint = (hasFeed: boolean) =>
     statement(
-      planOf(hasFeed),
+      planOf(hasFeed, []),
       `
-    with clock as materialized (select ${now} as now),
-    moved as (
-      update ${schema}.runs as run set seq = run.seq + 1, crashes = 0, updated_at = now from clock
+    with moved as (
+      update ${schema}.runs as run set seq = run.seq + 1, crashes = 0, updated_at = ${now}
       where run.shard = $1::smallint and run.id = $2::uuid and run.seq = $3::integer and run.token = $4::bigint
         and coalesce(run.session, '') = $5::text and run.status = 'running' and run.control_request is null
         and run.deleted_at is null ${hasFeed ? '' : withoutFeed}
-      returning run.id, run.inbox, run.seq, run.feed, now),
+      returning run.id, run.inbox, run.seq, run.feed, run.updated_at),
     appended as (
       insert into ${schema}.journal (shard, run_id, seq, kind, name, meta, data, at, transition_id)
-      select $1::smallint, id, seq, $6::text, $7::text, $8::text, $9::text, now, $10::text from moved)${hasFeed ? feedingOne : ''}
-    select inbox, now from moved`,
+      select $1::smallint, id, seq, $6::text, $7::text, $8::text, $9::text, updated_at, $10::text from moved)${hasFeed ? feedingOne : ''}
+    select inbox, updated_at as now from moved`,
     )
   const usual = (hasFeed: boolean) => ({
     plain: update(hasFeed, [], ''),
+    one: update(hasFeed, [], '', '', true),
     withTakes: update(hasFeed, ['commit.take'], taking, takes),
-    withUnwatches: update(hasFeed, ['commit.take', 'commit.waits'], taking + unwatchSql(dialect), takes),
+    withUnwatches: update(hasFeed, ['commit.take', 'commit.waits'], taking + unwatchSql(dialect, takesAt + 1), takes),
     checkpoint: checkpoint(hasFeed),
   })
   const statements = { withFeed: usual(true), withoutFeed: usual(false) }
@@ -170,10 +186,11 @@ export function createCommitQueries(
     const takes = takesOf(transitions)
     const unwatches = unwatchesOf(dialect, transitions)
     const [{ guard: first }] = transitions as readonly [Transition]
-    const values = [shard, JSON.stringify(transitions.map(givenOf)), appends.entriesJson, first.lease.session]
-    const { plain, withTakes, withUnwatches } =
+    const isOne = transitions.length === 1 && takes.length + unwatches.length === 0
+    const values = [shard, first.lease.session, ...valuesOfMoves(transitions, isOne), ...appends.values]
+    const { plain, one, withTakes, withUnwatches } =
       statements[transitions.some(({ feed = false }) => feed) ? 'withFeed' : 'withoutFeed']
-    let usual = plain
+    let usual = isOne ? one : plain
     if (takes.length + unwatches.length > 0) {
       usual = withTakes
       values.push(JSON.stringify(takes))
@@ -191,7 +208,7 @@ export function createCommitQueries(
       const { inbox, now: at, place } = row as { readonly inbox: number; readonly now: number; readonly place: unknown }
       const seq = guard.seq + append.length
       answers.set(id, { outcome: 'committed', seq, at, inbox, released: status !== null, controlRequest: null })
-      if (status !== null && isTerminal(status)) x.hints.push({ kind: 'ended', runId })
+      if (status !== null && isTerminal(status)) x.hints.push({ kind: 'ended', runId, isByHolder: true })
       else if (typeof place === 'string') hintPlace(x, placeOf(place))
     }
     return answers
@@ -213,7 +230,8 @@ export function createCommitQueries(
     const patient = skipLocked === ''
     try {
       const how = { ...options, patient }
-      return new Map(await db.alone((x) => commitUsual(x, shard, transitions), null, how))
+      if (!isSpread) return new Map(await db.alone((x) => commitUsual(x, shard, transitions), null, how))
+      return new Map(await db.transaction('commit.commit', (x) => spread.commit(x, shard, transitions), how))
     } catch (error) {
       if (patient || !hasMetLock(error)) throw error
     }
@@ -274,67 +292,8 @@ export function createCommitQueries(
   }
 }
 
-/** A transition that an update with the fence in its condition can do. Invalid transitions are left to the core. */
-function isUsual(transition: Transition): boolean {
-  const { undo, continues, status, outbound = null, applies = null, keyId = null } = transition
-  // Once in the stay of a run after its holder got another key.
-  if (keyId !== null) return false
-  // A transition that applies a control request needs that request, and a usual one has none.
-  if (undo !== null || continues !== null || applies !== null || status === 'cancelling' || hasOutbound(outbound)) {
-    return false
-  }
-  try {
-    assertLegal('running', transition)
-    return true
-  } catch {
-    return false
-  }
-}
-
-function hasOutbound(outbound: Outbound | null): boolean {
-  return outbound !== null && outbound.starts.length + outbound.watches.length > 0
-}
-
-function isOneStep({ append, status, takes, outbound }: Transition): boolean {
-  return append.length === 1 && status === null && takes.length === 0 && (outbound ?? null) === null
-}
-
 /** Where a run that goes on later stands in the order of claims. */
 function placeOf(place: string): Pick<Run, 'type' | 'readiness' | 'version' | 'priority' | 'due'> {
   const [readiness, version, rank, due, ...type] = place.split(' ') as [Run['readiness'], ...string[]]
   return { readiness, version: Number(version), priority: 0 - Number(rank), due: Number(due), type: type.join(' ') }
-}
-
-/**
- * A transition as JSON, without its entries, and without what all of a batch have in common. One literal, whose fields that are
- * left out are undefined: built by spreading, it was 4 % of what node does for a run without steps.
- */
-function givenOf({ runId: id, guard, append, status, due, parkIf, emptyAt }: Transition): object {
-  const { seq, lease } = guard
-  const { token } = lease
-  const more = append.length
-  if (status === null) return { id, seq, token, more }
-  const ends = isTerminal(status) || undefined
-  // A run that never got a message has none left to read, in any way of ending.
-  const inbox = ends === true ? (emptyAt ?? 0) : parkIf?.inbox
-  const lockRequest = wakeNamesText(parkIf?.wakeNames, token) ?? undefined
-  return {
-    id,
-    seq,
-    token,
-    more,
-    status,
-    inbox,
-    ends,
-    wake_names: lockRequest,
-    due_at: due?.at,
-    due_after: due?.afterMs,
-  }
-}
-
-/** Messages that leave their mailbox. One that was taken stays known, so that delivering it again changes nothing. */
-function takesOf(transitions: readonly Transition[]): readonly object[] {
-  return transitions.flatMap(({ runId: r, guard, takes }) =>
-    Array.from(new Set(takes), (id) => ({ r, id, seq: guard.seq + 1 })),
-  )
 }

@@ -79,8 +79,8 @@ class PostgresCommitWork extends PostgresUnitOfWork implements StartingWork {
 
   keyHolder(run: Keyed): string | null {
     const key = uniqueText(run)
-    const rival = this.made.rivals.find((row) => row['unique_key'] === key && row['id'] !== run.id)
-    return (rival?.['id'] as string | undefined) ?? null
+    const rival = this.made.rivals.find((row) => row['key'] === key && row['run_id'] !== run.id)
+    return (rival?.['run_id'] as string | undefined) ?? null
   }
 
   hasMessageAfter({ id, runId }: Transition, after: number, names: readonly string[]): boolean {
@@ -129,10 +129,10 @@ export function createLockedCommitQueries(
   const holders = statement(
     'commit.look',
     `
-    select run.id, run.unique_key
+    select held.key, held.run_id
       from (select distinct value as key from json_array_elements_text($2::text::json)) as requested cross join lateral (
-        select * from ${schema}.runs
-        where shard = $1::smallint and unique_key = requested.key and ended_at is null and deleted_at is null offset 0) as run`,
+        select * from ${schema}.keys
+        where shard = $1::smallint and key = requested.key and type = ''::text offset 0) as held`,
   )
 
   // Apart from the lock, as every read is: a sender has the lock of the run before it puts a message into the mailbox.

@@ -6,30 +6,25 @@ import { uniqueText } from '../../../core/model/key.ts'
 import { wakeNamesText } from '../../../core/rows/wake-names.ts'
 import { isTerminal, type Run } from '../../../core/model/run.ts'
 import type { StatementName } from '../statement-name.ts'
-import { entryColumns, type Appends } from './appends.ts'
+import { entriesFrom, entryValues, type Appends } from './appends.ts'
 import { exchangeMethods, type ExchangeMethod } from '../exchange/unit-of-work-statements.ts'
 import { statement, type Dialect, type Statement } from '../dialect.ts'
 import type { Execution } from '../execution.ts'
 
+type WriteRuns = (
+  x: Execution,
+  end: ExchangeMethod,
+  shard: number,
+  runs: readonly Run[],
+  appends: Appends,
+  now: number,
+) => Promise<unknown>
+
 export interface RewriteQueries {
   /** Writes rows of a shard, as they are from here on, and their entries. */
-  write(
-    x: Execution,
-    end: ExchangeMethod,
-    shard: number,
-    runs: readonly Run[],
-    appends: Appends,
-    now: number,
-  ): Promise<unknown>
+  readonly write: WriteRuns
   /** The same in two statements, for what others get is written between them. */
-  writeRows(
-    x: Execution,
-    end: ExchangeMethod,
-    shard: number,
-    runs: readonly Run[],
-    appends: Appends,
-    now: number,
-  ): Promise<unknown>
+  readonly writeRows: WriteRuns
   feed(x: Execution, end: ExchangeMethod, shard: number, appends: Appends): Promise<unknown>
 }
 
@@ -61,12 +56,14 @@ export function createRewriteQueries({ schema, feedNumber }: Dialect): RewriteQu
   const entries = (now: string): string => `
       insert into ${schema}.journal (shard, run_id, seq, kind, name, meta, data, at, transition_id)
       select $1::smallint, r, s, k, n, m, d, ${now}, t
-      from json_to_recordset($3::text::json) as entry (${entryColumns})`
+      from ${entriesFrom(3)}`
   const feed = (ranges: string): string => `
     insert into ${schema}.feed (shard, number, runs, firsts, lasts)
     select $1::smallint, pg_catalog.nextval(${feedNumber}), pg_catalog.array_agg(r), pg_catalog.array_agg(first),
       pg_catalog.array_agg(last)
-    from json_to_recordset(${ranges}::text::json) as range (r uuid, first integer, last integer)`
+    from json_to_recordset(${ranges}::text::json) as range (r uuid, first integer, last integer) having count(*) > 0`
+  // Behind the shard, the rows and the entries.
+  const behind = 3 + entryValues
   const planOf = (end: ExchangeMethod): Statements => {
     const write = end === 'deliver' ? 'deliver.bump' : (`${end}.write` as const)
     // A delivery appends nothing.
@@ -75,9 +72,12 @@ export function createRewriteQueries({ schema, feedNumber }: Dialect): RewriteQu
     const last: readonly StatementName[] = isDelivery ? [] : [`${end}.feed`]
     return {
       silent: statement(write, `${rows} select 1`),
-      appending: statement(append, `${rows} ${entries('$4::bigint')}`),
+      appending: statement(append, `${rows} ${entries(`$${behind}::bigint`)}`),
       feeding: statement(last, feed('$2')),
-      whole: statement([...append, ...last], `${rows}, appended as (${entries('$5::bigint')}) ${feed('$4')}`),
+      whole: statement(
+        [...append, ...last],
+        `${rows}, appended as (${entries(`$${behind}::bigint`)}) ${feed(`$${behind + 1}`)}`,
+      ),
     }
   }
   const statements = Object.fromEntries(exchangeMethods.map((end) => [end, planOf(end)])) as Record<
@@ -90,14 +90,14 @@ export function createRewriteQueries({ schema, feedNumber }: Dialect): RewriteQu
       const given = rowsJson(runs)
       if (appends.isEmpty) return x.execute(statements[end].silent, [shard, given])
       return appends.isFeedEmpty
-        ? x.execute(statements[end].appending, [shard, given, appends.entriesJson, now])
-        : x.execute(statements[end].whole, [shard, given, appends.entriesJson, appends.rangesJson, now])
+        ? x.execute(statements[end].appending, [shard, given, ...appends.values, now])
+        : x.execute(statements[end].whole, [shard, given, ...appends.values, now, appends.rangesJson])
     },
     writeRows(x, end, shard, runs, appends, now) {
       const given = rowsJson(runs)
       return appends.isEmpty
         ? x.execute(statements[end].silent, [shard, given])
-        : x.execute(statements[end].appending, [shard, given, appends.entriesJson, now])
+        : x.execute(statements[end].appending, [shard, given, ...appends.values, now])
     },
     async feed(x, end, shard, appends) {
       if (!appends.isFeedEmpty) await x.execute(statements[end].feeding, [shard, appends.rangesJson])

@@ -1,41 +1,47 @@
-// Inserting runs, each with its first entry and, if it is to have one, its place in the feed, in one statement. The unique
-// indexes decide which is first; the obstacle to a run that was not inserted is looked up in the next statement, because it
-// may be a row that the snapshot of the insert does not show. The first messages of a run's mailbox are inserted by the same
+// Inserting runs that have their keys (`keys.ts`), each with its first entry and, if it is to have one, its place in the feed,
+// in one statement. A run that was not inserted has a twin of the same id, which is looked up in the next statement, because
+// the snapshot of the insert may not show its row. The first messages of a run's mailbox are inserted by the same
 // statement. A child gets its place in the feed later, behind the entry of its parent that starts it.
 
-import { uniqueText } from '../../../core/model/key.ts'
 import { policyColumns } from '../../../core/rows/run-row.ts'
-import type { MessageDraft } from '../../../core/rules/messages/unit-of-work.ts'
 import { foremost } from '../../../core/rules/insert-order.ts'
 import { newRow } from '../../../core/rules/new-row.ts'
-import { startedBefore, startInRounds } from '../../../core/rules/start.ts'
+import { startedBefore, startInRounds, type Twin } from '../../../core/rules/start.ts'
 import type { NewRun, Started } from '../../../store.ts'
 import type { StatementName } from '../statement-name.ts'
 import { statement, type Dialect } from '../dialect.ts'
-import type { Execution, Row } from '../execution.ts'
+import { createSpreadStartQueries } from '../spread/spread-start.ts'
+import type { Execution } from '../execution.ts'
+import { messagesOf, newRunsFrom, newRunValues, usualRunsFrom, valuesOfNewRuns } from './new-runs.ts'
 import { hintDeadline, hintPlace } from './rewrite.ts'
 import { isTrue, runColumns, runOf } from '../schema/rows.ts'
 
 export interface StartQueries {
-  /** Starts runs of one shard. The ids of those that were inserted now, and not by an earlier try, go into `inserted`. */
+  /**
+   * Starts runs of one shard that need no key any more. The ids of those that were inserted now, and not by an earlier try, go
+   * into `inserted`.
+   */
   start(x: Execution, shard: number, runs: readonly NewRun[], inserted?: Set<string>): Promise<readonly Started[]>
-  /** The answers to the starts of runs whose ids exist. */
-  lookForIds(x: Execution, shard: number, runs: readonly NewRun[]): Promise<ReadonlyMap<NewRun, Started>>
+  /** The run that has its id, for each of them; in order. */
+  lookForTwins(x: Execution, shard: number, runs: readonly NewRun[]): Promise<readonly (Twin | undefined)[]>
 }
 
+/** The places of values: the shard is before them. */
+const runsAt = 2
+const messagesAt = runsAt + newRunValues
+
 /** `as`: whether runs are started by people, or by other runs with their transitions. */
-export function createStartQueries(
-  { schema, now, feedNumber }: Dialect,
-  as: 'start' | 'commit' = 'start',
-): StartQueries {
+export function createStartQueries(dialect: Dialect, as: 'start' | 'commit' = 'start'): StartQueries {
+  const { schema, now, feedNumber, isSpread } = dialect
   const planned = (...names: readonly StatementName[]): readonly StatementName[] =>
     as === 'start' ? names : ['commit.start']
+  const spread = createSpreadStartQueries(dialect, planned)
   const insertingMessages = `,
     sent as (
       insert into ${schema}.messages (shard, run_id, position, id, kind, name, data, on_unread, delivery, retain_ms, at,
         outcome)
       select $1::smallint, id, position, m, kind, name, data, on_unread, delivery, retain_ms, created_at, 'queued'
-      from json_to_recordset($3::text::json) as message (
+      from json_to_recordset($${messagesAt}::text::json) as message (
         r uuid, position integer, m text, kind text, name text, data text, on_unread text, delivery text,
         retain_ms bigint) join made on made.id = message.r)`
   // In the order of the batch.
@@ -45,14 +51,9 @@ export function createStartQueries(
       select $1::smallint, pg_catalog.nextval(${feedNumber}), pg_catalog.array_agg(id order by nth), pg_catalog.array_agg(1),
         pg_catalog.array_agg(1)
       from made join given using (id) where feed having count(*) > 0)`
-  const inserting = (more: string): string => `
+  const inserting = (more: string, runs = newRunsFrom(runsAt)): string => `
     with clock as materialized (select ${now} as now),
-    given as materialized (
-      select * from json_to_recordset($2::text::json) as given (
-        place integer, nth integer, id uuid, type text, version integer, rank integer, due_at bigint, due_after bigint,
-        timeout_ms bigint, expires_ms bigint, session text, token bigint, lease_ms bigint, key text, key_scope text,
-        unique_key text, idempotency_key text, parent_id uuid, tags text, metadata text, key_id text, inbox integer, feed boolean,
-        entry_kind text, entry_name text, entry_meta text, entry_data text, transition text)),
+    given as materialized (${runs}),
     -- A session that ends at the same time is found by a later rescue.
     dead as materialized (
       select id from ${schema}.sessions
@@ -73,7 +74,7 @@ export function createStartQueries(
         select given.*, clock.now, coalesce(least(due_at, now + due_after), now) as due,
           session is not null and session not in (select id from dead) as leased
         from given cross join clock) as one
-      -- The one order in which everybody inserts.
+      -- The one order in which every transaction inserts.
       order by place
       on conflict do nothing
       returning id, session is not null as leased, created_at),
@@ -88,6 +89,8 @@ export function createStartQueries(
     select * from made`
   const first = ['start.session', 'start.insert', 'start.append'] as const
   const insert = {
+    one: statement(planned(...first), inserting('', usualRunsFrom(runsAt, true))),
+    usual: statement(planned(...first), inserting('', usualRunsFrom(runsAt, false))),
     plain: statement(planned(...first), inserting('')),
     fed: statement(planned(...first, 'start.feed'), inserting(feeding)),
   }
@@ -101,26 +104,13 @@ export function createStartQueries(
     `
     with given as materialized (
       select * from json_to_recordset($2::text::json) as given (
-        place integer, id uuid, type text, unique_key text, idempotency_key text))
-    select place, 1 as preference, 'id' as taken, transition_id, ${runColumns('run')}
+        place integer, id uuid))
+    select place, transition_id, ${runColumns('run')}
     from given cross join lateral (
       select * from ${schema}.runs where shard = $1::smallint and id = given.id offset 0) as run
       cross join lateral (
       select transition_id from ${schema}.journal where shard = $1::smallint and run_id = given.id and seq = 1
-      offset 0) as entry
-    union all
-    select place, 2, 'idempotency-key', null, ${runColumns('run')}
-    from given cross join lateral (
-      select * from ${schema}.runs
-      where shard = $1::smallint and idempotency_key = given.idempotency_key and started_as = given.type
-        and deleted_at is null offset 0) as run
-    union all
-    select place, 3, 'key', null, ${runColumns('run')}
-    from given cross join lateral (
-      select * from ${schema}.runs
-      where shard = $1::smallint and unique_key = given.unique_key and ended_at is null and deleted_at is null
-      offset 0) as run
-    order by place, preference`,
+      offset 0) as entry`,
   )
 
   /** Inserts the runs without an obstacle, and returns their answers. */
@@ -128,13 +118,16 @@ export function createStartQueries(
     const chosen = foremost(runs)
     const byId = new Map(chosen.map((run) => [run.id, run]))
     const nth = new Map(runs.map((run, index) => [run, index]))
-    const given = chosen.map((run, place) => ({ ...givenOf(run, place), nth: nth.get(run) }))
+    if (isSpread) return insertSpread(x, shard, chosen, nth)
+    const { values, isUsual } = valuesOfNewRuns(chosen, (run) => nth.get(run) as number)
+    const given = [shard, ...values]
     const messages = chosen.flatMap(messageNameOf)
     const kind = as === 'start' && chosen.some(({ feed }) => feed) ? 'fed' : 'plain'
+    const usual = chosen.length === 1 ? 'one' : 'usual'
     const rows =
       messages.length === 0
-        ? await x.execute(insert[kind], [shard, JSON.stringify(given)])
-        : await x.execute(insertWithMessages[kind], [shard, JSON.stringify(given), JSON.stringify(messages)])
+        ? await x.execute(insert[isUsual ? usual : kind], given)
+        : await x.execute(insertWithMessages[kind], [...given, JSON.stringify(messages)])
     const answers = new Map<NewRun, Started>()
     for (const row of rows) {
       const run = byId.get(row['id'] as string) as NewRun
@@ -147,14 +140,42 @@ export function createStartQueries(
     return answers
   }
 
-  async function lookFor(x: Execution, shard: number, runs: readonly NewRun[]): Promise<Map<NewRun, Started>> {
-    const rows = await x.execute(look, [shard, JSON.stringify(runs.map(givenOf))])
+  async function insertSpread(
+    x: Execution,
+    shard: number,
+    chosen: readonly NewRun[],
+    nth: ReadonlyMap<NewRun, number>,
+  ): Promise<Map<NewRun, Started>> {
+    const byId = new Map(chosen.map((run) => [run.id, run]))
+    // A child gets its place in the feed later.
+    const isFed = (run: NewRun): boolean => as === 'start' && run.feed
+    const starts = chosen.map((run) => ({
+      run,
+      isFed: isFed(run),
+      nth: nth.get(run) ?? 0,
+      messages: messageNameOf(run),
+    }))
     const answers = new Map<NewRun, Started>()
-    for (const row of rows) {
-      const run = runs[Number(row['place'])] as NewRun
-      if (!answers.has(run)) answers.set(run, obstacle(run, row))
+    for (const run of await spread.insert(x, shard, starts)) {
+      if (run.session === null) hintPlace(x, run)
+      hintDeadline(x, run, run.createdAt)
+      answers.set(byId.get(run.id) as NewRun, { created: true, taken: null, run })
     }
     return answers
+  }
+
+  /** The runs that have these ids, in order. */
+  async function lookForTwins(
+    x: Execution,
+    shard: number,
+    runs: readonly NewRun[],
+  ): Promise<readonly (Twin | undefined)[]> {
+    const rows = await x.execute(look, [shard, JSON.stringify(runs.map(({ id }, place) => ({ place, id })))])
+    const found = new Map(rows.map((row) => [Number(row['place']), row]))
+    return runs.map((_, place) => {
+      const row = found.get(place)
+      return row === undefined ? undefined : { run: runOf(row), transition: row['transition_id'] as string | null }
+    })
   }
 
   return {
@@ -166,60 +187,14 @@ export function createStartQueries(
         }
         const left = open.filter((run) => !answers.has(run))
         if (left.length === 0) return
-        for (const [run, answer] of await lookFor(x, shard, left)) answers.set(run, answer)
+        const twins = await lookForTwins(x, shard, left)
+        for (const [place, run] of left.entries()) {
+          const twin = twins[place]
+          if (twin !== undefined) answers.set(run, startedBefore(twin, run))
+        }
       }),
-
-    async lookForIds(x, shard, runs) {
-      const only = runs.map((run) => ({ ...run, key: null, idempotencyKey: null }))
-      const found = await lookFor(x, shard, only)
-      const answers = new Map<NewRun, Started>()
-      runs.forEach((run, index) => {
-        const answer = found.get(only[index] as NewRun)
-        if (answer !== undefined) answers.set(run, answer)
-      })
-      return answers
-    },
+    lookForTwins,
   }
-}
-
-/** The statement returns the obstacle with precedence first. */
-function obstacle(given: NewRun, row: Row): Started {
-  const taken = row['taken'] as Exclude<Started['taken'], null>
-  const run = runOf(row)
-  if (taken !== 'id') return { created: false, taken, run }
-  return startedBefore({ run, transition: row['transition_id'] as string | null }, given)
-}
-
-/** A run as JSON. Absent fields are null: most runs have few of these. */
-function givenOf(run: NewRun, place: number): object {
-  const { id, type, version, priority, due, timeoutMs, expiresInMs, lease, first, transition } = run
-  const given: Record<string, unknown> = { place, id, type, version, rank: 0 - priority, key_scope: run.keyScope }
-  if (due !== null) Object.assign(given, { due_at: due.at, due_after: due.afterMs })
-  if (timeoutMs !== null) given['timeout_ms'] = timeoutMs
-  if (expiresInMs !== null) given['expires_ms'] = expiresInMs
-  if (lease !== null) Object.assign(given, { session: lease.session, token: lease.token, lease_ms: run.leaseMs })
-  if (run.key !== null) Object.assign(given, { key: run.key, unique_key: uniqueText(run) })
-  if (run.idempotencyKey !== null) given['idempotency_key'] = run.idempotencyKey
-  if (run.parentId !== null) given['parent_id'] = run.parentId
-  if (run.tags.length > 0) given['tags'] = JSON.stringify(run.tags)
-  if (run.metadata !== null) given['metadata'] = run.metadata
-  if ((run.keyId ?? null) !== null) given['key_id'] = run.keyId
-  const { length } = messagesOf(run)
-  if (length > 0) given['inbox'] = length
-  if (run.feed) given['feed'] = true
-  given['entry_kind'] = first.kind
-  if (first.name !== null) given['entry_name'] = first.name
-  if (first.meta !== null) given['entry_meta'] = JSON.stringify(first.meta)
-  given['entry_data'] = first.data
-  given['transition'] = transition
-  return given
-}
-
-/** The first messages of its mailbox, each once. */
-function messagesOf({ messages = [] }: NewRun): readonly MessageDraft[] {
-  return messages.length < 2
-    ? messages
-    : [...new Map(messages.toReversed().map((one) => [one.id, one])).values()].toReversed()
 }
 
 function messageNameOf(run: NewRun): readonly object[] {

@@ -10,13 +10,13 @@ import { shardOfWait } from '../schema/shards.ts'
 /** At most this many waits in a list whose keys can be looked up in all their combinations. */
 export const mostCombinations = 1_000
 
-/** Added to the statement that has `moved` runs: those give up the waits of its sixth value. */
-export function unwatchSql({ schema }: Pick<Dialect, 'schema'>): string {
+/** Added to the statement that has `moved` runs: those give up the waits of the value at that place. */
+export function unwatchSql({ schema }: Pick<Dialect, 'schema'>, at: number): string {
   // Looked up by keys, regardless of the row estimates of a cached plan.
   const among = (column: string): string => `any(array(select ${column} from gone))`
   return `,
     gone as materialized (
-      select gone.* from json_to_recordset($6::text::json) as gone (w smallint, kind text, target text, r uuid)
+      select gone.* from json_to_recordset($${at}::text::json) as gone (w smallint, kind text, target text, r uuid)
         join moved on moved.id = gone.r),
     unwatched as (
       delete from ${schema}.waits as wait using gone
@@ -25,7 +25,15 @@ export function unwatchSql({ schema }: Pick<Dialect, 'schema'>): string {
         and wait.target = gone.target and wait.run_id = gone.r)`
 }
 
-export function unwatchesOf(dialect: Dialect, transitions: readonly Transition[]): readonly object[] {
+/** A wait that a run gives up, as JSON: the shard and the key of the wait. */
+interface Unwatch {
+  readonly w: number
+  readonly kind: string
+  readonly target: string
+  readonly r: string
+}
+
+export function unwatchesOf(dialect: Dialect, transitions: readonly Transition[]): readonly Unwatch[] {
   return transitions.flatMap(({ runId: r, outbound }) =>
     (outbound?.unwatches ?? []).flatMap((watched) => {
       const wait = { kind: watched.kind, target: targetOf(watched) }

@@ -11,12 +11,13 @@ import { StorageLimit } from '../../storage-limit.ts'
 import { ConnectionBudget, type ConnectionUse } from './connection-budget.ts'
 import type { Statement } from '../dialect.ts'
 import type { AloneOptions, Execution, Reserved, Row, DetailedHint, Transactions, Value } from '../execution.ts'
-import { commit, LentTransaction, type Lent, type Outcome, type LendOptions } from './lent-transaction.ts'
+import { commit, LentTransaction, type Lent, type Outcome, type LendOptions, resetSession } from './lent-transaction.ts'
 import type { ClientLike, PooledConnection, PoolUse, PoolSource, PoolLike } from './connection.ts'
 import { withConnection } from './connection.ts'
 import type { Rights } from '../schema/missing-right.ts'
 import { isAborted, isLocked, isUnknownStatement, isTransient, sqlStateOf, translated } from './sql-state.ts'
 import { StatementNames } from './statement-names.ts'
+import { beginSql, type DefaultIsolation } from './isolation.ts'
 import { areSame, timesFor, timesSql, type LockWait, type Times } from './timeouts.ts'
 
 export type { ClientLike, PoolLike } from './connection.ts'
@@ -33,6 +34,8 @@ export interface DatabaseOptions {
   readonly theirSettings: string | null
   /** A query that gives us our own, for the rest of such a transaction. */
   readonly ourSettings: string
+  /** The isolation of transactions that ask for no other. @default that of the server */
+  readonly isolation?: DefaultIsolation
   /** How these settings wait for locks. @default 'shortly' */
   readonly wait?: LockWait
   readonly random: () => number
@@ -161,20 +164,20 @@ export class Database implements Transactions {
     { isolation, patienceMs = patienceFor(this.storageMs), inTime = false }: LendOptions,
   ): Promise<Outcome<Answer>> {
     const { storageMs } = this
-    const { theirSettings } = this.options
+    const { theirSettings, isolation: usual = null } = this.options
     const ourSettings = `${this.options.ourSettings}, ${timesSql(timesFor(storageMs, 'long'), true)}`
     const connect = { signal, ms: storageMs }
     const turn = inTime ? connect : { signal }
     return this.once({ use: 'lent', patienceMs, turn, connect }, async (pooled) => {
       const x = new ConnectionExecution(pooled, this)
-      const transaction = new LentTransaction(pooled, { theirSettings, ourSettings, isolation, signal })
+      const options = { theirSettings, ourSettings, isolation: isolation ?? usual, signal }
+      const transaction = new LentTransaction(pooled, options)
       try {
         return { x, answer: await transaction.run(x, work) }
       } finally {
-        // Settings of the function for the whole connection end with it; those from its start stay.
         if (theirSettings !== null && !pooled.isDestroyed) {
           this.times.delete(pooled.client)
-          void pooled.query({ text: 'reset all' }).catch(() => undefined)
+          for (const text of resetSession) void pooled.query({ text }).catch(() => undefined)
         }
       }
     })
@@ -227,10 +230,11 @@ export class Database implements Transactions {
     const isUsual = areSame(times, this.usual)
     try {
       const all = settings === null || isUsual ? settings : `${settings}, ${timesSql(times, true)}`
-      for (const text of all === null ? ['begin'] : ['begin', all]) {
+      const begin = beginSql(this.options.isolation ?? null)
+      for (const text of all === null ? [begin] : [begin, all]) {
         const sent = x.note(pooled.query({ text }))
         if (!pooled.pipeline) await sent
-        else if (text === 'begin') x.begins(sent)
+        else if (text === begin) x.begins(sent)
       }
       const answer = await work(x)
       x.assertWhole()

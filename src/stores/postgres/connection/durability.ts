@@ -6,7 +6,7 @@ import { HoldfastError } from '../../../core/errors/error.ts'
 import type { Logger } from '../../../core/runtime/ports.ts'
 import { shown } from '../../../core/text/suggest.ts'
 import { connected } from '../schema/schema-change.ts'
-import type { ClientLike, PoolLike } from './database.ts'
+import type { ClientLike, PoolLike } from './connection.ts'
 import type { Row } from '../execution.ts'
 import { sqlStateOf } from './sql-state.ts'
 

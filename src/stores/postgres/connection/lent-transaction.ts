@@ -12,14 +12,16 @@
 //   theirs, ours → torn down     aborted, by a timeout or because the store is closed: the connection is destroyed, and with it
 //                            the transaction, even while the function or a statement of it is running
 
-import { HoldfastError } from '../../../core/errors/error.ts'
+import { beginSql, type DefaultIsolation } from './isolation.ts'
+import { HoldfastError, messageOf } from '../../../core/errors/error.ts'
 import { fatal } from '../../../core/definition/retry-mark.ts'
-import type { SqlHandle } from '../../sql-handle.ts'
+import type { SqlHandle, SqlRow } from '../../sql-handle.ts'
 import type { Execution } from '../execution.ts'
 import type { ClientLike, PooledConnection } from './connection.ts'
 import { isOverError, lendClient } from './loan.ts'
 import { pathRead } from './search-path.ts'
-import { isAborted, sqlStateOf, translated, unanswered } from './sql-state.ts'
+import { transactionIdRead } from '../transaction-guard.ts'
+import { isAborted, isTransient, sqlStateOf, translated, unanswered } from './sql-state.ts'
 
 export interface LendOptions {
   /** Tears the transaction down, at any time before its COMMIT. */
@@ -52,7 +54,7 @@ export interface LentOptions {
   readonly theirSettings: string | null
   /** A statement that gives us our own. */
   readonly ourSettings: string
-  readonly isolation: 'serializable' | undefined
+  readonly isolation: 'serializable' | DefaultIsolation
   readonly signal: AbortSignal
 }
 
@@ -60,22 +62,37 @@ export interface LentOptions {
 const mark = 'holdfast.transaction'
 const setMark = `set local ${mark} = 'open'`
 const readMark = `pg_catalog.current_setting('${mark}'::text, true) as mark`
+/** Whether the transaction itself was made read-only: neither the server nor its default is. */
+const readAccess = `(pg_catalog.current_setting('transaction_read_only'::text) = 'on'::text
+  and pg_catalog.current_setting('default_transaction_read_only'::text) = 'off'::text
+  and not pg_catalog.pg_is_in_recovery())::text as is_read_only`
 
 /** Marks a transaction of the user's own library. No query: those may come before SET TRANSACTION. */
 export async function markTransaction(handle: SqlHandle): Promise<void> {
   await handle.query(setMark, [])
 }
 
-/** Throws if the transaction that was marked is over, or is not isolated as it was to be. Answers with its search path. */
-export async function assertMarked(handle: SqlHandle, isolation?: 'serializable'): Promise<unknown> {
-  const [row] = await handle.query(
-    `select ${readMark}, ${pathRead}, pg_catalog.current_setting('transaction_isolation'::text) as isolation`,
-    [],
-  )
-  if (row?.['mark'] !== 'open') throw endedByUser()
+/** Throws if the transaction that was marked is over, or is not isolated as it was to be. Answers with its search path and id. */
+export async function assertMarked(handle: SqlHandle, isolation?: 'serializable'): Promise<SqlRow> {
+  const isolationRead = `pg_catalog.current_setting('transaction_isolation'::text) as isolation`
+  const columns = [readMark, readAccess, pathRead, transactionIdRead, isolationRead]
+  const [row] = await handle.query(`select ${columns.join(', ')}`, []).catch((error: unknown) => {
+    throw isAborted(sqlStateOf(error)) ? swallowed(undefined) : error
+  })
+  assertWritable(row)
+  if (row === undefined) throw endedByUser()
   if (isolation !== undefined && row['isolation'] !== isolation) throw notIsolated(row['isolation'])
-  return row['path']
+  return row
 }
+
+/**
+ * Whatever the function of a transaction did to the whole connection ends with it: roles, settings, advisory locks, temporary
+ * tables, cursors, channels. Settings from the start of the connection stay. DISCARD ALL would also drop our prepared statements.
+ */
+export const resetSession = [
+  'reset session authorization; reset role; reset all',
+  'select pg_catalog.pg_advisory_unlock_all(); discard temp; close all; unlisten *',
+]
 
 export class LentTransaction {
   private readonly pooled: PooledConnection
@@ -83,6 +100,8 @@ export class LentTransaction {
   private handedOver: Promise<void> | null = null
   /** The work in it has settled, or was given up. */
   private isOver = false
+  /** The last failure of a statement of the user's function. */
+  private failure: unknown
 
   constructor(pooled: PooledConnection, options: LentOptions) {
     this.pooled = pooled
@@ -96,7 +115,9 @@ export class LentTransaction {
       await this.rollBack({ error })
       throw error
     }
-    const { lent: client, takeBack } = lendClient(this.pooled.client)
+    const { lent: client, takeBack } = lendClient(this.pooled.client, (error) => {
+      if (!isAborted(sqlStateOf(error))) this.failure = error
+    })
     const handle: SqlHandle = {
       query: async (text, values) => {
         if (this.isOver) throw isOverError()
@@ -111,7 +132,7 @@ export class LentTransaction {
     try {
       await this.handOver()
     } catch (error) {
-      return this.rollBack({ error: isAborted(sqlStateOf(error)) ? rolledBack(error) : translated(error) })
+      return this.rollBack({ error: translated(error) })
     }
     const command = await commit(this.pooled)
     // The state is that of a transaction which was rolled back: the outcome is certain.
@@ -121,8 +142,7 @@ export class LentTransaction {
   private async begin(): Promise<void> {
     const { pooled } = this
     const { isolation, theirSettings } = this.options
-    const begin = isolation === undefined ? 'begin' : `begin isolation level ${isolation}`
-    const begun = pooled.query({ text: begin })
+    const begun = pooled.query({ text: beginSql(isolation) })
     if (!pooled.pipeline) await begun
     // Without a transaction this changes nothing that is not reset.
     const text = theirSettings === null ? setMark : `${theirSettings}; ${setMark}`
@@ -160,8 +180,11 @@ export class LentTransaction {
   }
 
   private async assertOpen(): Promise<void> {
-    const { rows } = await this.pooled.query({ text: `${this.options.ourSettings}, ${readMark}` })
-    if (rows[0]?.['mark'] !== 'open') throw endedByUser()
+    const text = `${this.options.ourSettings}, ${readMark}, ${readAccess}`
+    const { rows } = await this.pooled.query({ text }).catch((error: unknown) => {
+      throw isAborted(sqlStateOf(error)) ? swallowed(this.failure) : error
+    })
+    assertWritable(rows[0])
   }
 }
 
@@ -187,6 +210,26 @@ function rolledBack(cause: unknown): HoldfastError {
   return new HoldfastError('STORE_UNAVAILABLE', message, { cause })
 }
 
+/** Throws if the function has ended its transaction, or if nothing can be written in it. */
+function assertWritable(row: SqlRow | undefined): void {
+  if (row?.['mark'] !== 'open') throw endedByUser()
+  if (row['is_read_only'] !== 'true') return
+  const message =
+    'A transaction was made read-only, by its function or by the library that began it, so the entry of its step cannot be ' +
+    'written. Leave out READ ONLY; a step that only reads may be a ctx.step.'
+  throw fatal(new HoldfastError('INVALID_OPTION', message))
+}
+
+/** A conflict with another transaction is one, also if the function has caught it. */
+function swallowed(failure: unknown): Error {
+  if (isTransient(sqlStateOf(failure))) return translated(failure)
+  const which = failure === undefined ? '' : ` Postgres said: ${messageOf(failure)}.`
+  const message =
+    `A statement in the transaction failed, and its function returned all the same.${which} Postgres commits nothing after ` +
+    'that. Let the error of the statement through, or put the statement behind a SAVEPOINT and roll back to that.'
+  return fatal(new HoldfastError('INVALID_OPTION', message, { cause: failure }))
+}
+
 function endedByUser(): Error {
   const message =
     'The function of a transaction has committed it or rolled it back, or has taken back its settings with RESET ALL, which looks ' +
@@ -197,7 +240,7 @@ function endedByUser(): Error {
 
 function notIsolated(found: unknown): Error {
   const message =
-    `A transaction was to be serializable, and is ${String(found)}. createHoldfast({ transaction }) is told of it as its second ` +
+    `A transaction was to be serializable, and is ${String(found)}. createHoldfast({ transaction }) learns of it from its second ` +
     'argument: (work, { isolation }) => db.transaction(work, { isolationLevel: isolation }).'
   return fatal(new HoldfastError('INVALID_OPTION', message))
 }

@@ -13,7 +13,11 @@ export interface Loan<Client extends object> {
 /** Whose connection it is decides about these. */
 const ours: ReadonlySet<string | symbol> = new Set(['release', 'end', 'connect'])
 
-export function lendClient<Client extends object>(client: Client): Loan<Client> {
+/** `onFailure` is called with the error of each query that answers with a promise, which counts as handled then. */
+export function lendClient<Client extends object>(
+  client: Client,
+  onFailure: (error: unknown) => void = () => undefined,
+): Loan<Client> {
   let isOver = false
   const lent = new Proxy(client, {
     get(target, key) {
@@ -25,6 +29,7 @@ export function lendClient<Client extends object>(client: Client): Loan<Client> 
         if (isOver) throw isOverError()
         if (ours.has(key)) throw notYours(String(key))
         const answer: unknown = Reflect.apply(value, target, given)
+        if (key === 'query' && answer instanceof Promise) answer.catch(onFailure)
         return answer === target ? lent : answer
       }
     },

@@ -3,12 +3,15 @@
 
 import type { Pool, PoolConfig } from 'pg'
 import { messageOf } from '../../../core/errors/error.ts'
+import { checkAddress } from './address.ts'
 import { keptFor } from './connection-budget.ts'
 import type { PoolLike } from './database.ts'
 import { expectErrors } from './connection.ts'
+import type { DefaultIsolation } from './isolation.ts'
 import { loadPg, type Pg } from './load-pg.ts'
 import { ownSearchPath, setPath } from './search-path.ts'
 import { sqlStateOf, translated } from './sql-state.ts'
+import { isSpread as isSpreadOn } from '../schema/citus.ts'
 import { timesFor, type LockWait } from './timeouts.ts'
 
 export interface OwnPool {
@@ -20,12 +23,19 @@ export interface OwnPool {
   readonly beats: PoolLike | null
   /** The server's own values of our settings; null if the connections have no others. */
   readonly defaults: Settings | null
+  /** Citus has spread the tables of the schema. */
+  readonly isSpread: boolean
 }
 
 export interface PoolOptions {
   readonly url: string
   readonly max: number
-  readonly settings: Settings
+  /** By whether the rows are spread over machines. */
+  readonly settings: (isSpread: boolean) => Settings
+  /** The schema of the tables, whose rows may be spread by Citus. */
+  readonly schema: string
+  /** The isolation of statements outside of transactions. */
+  readonly isolation: DefaultIsolation
   readonly connectMs: number
   readonly onError: (error: Error) => void
 }
@@ -38,15 +48,16 @@ export type Settings = Readonly<Record<string, string>>
  * is found by an index today is found by it, and in its order, when there are millions. A batch is sorted or looped over
  * where there is no other way, which these settings do not forbid.
  */
-export function settingsFor(storageMs: number, wait: LockWait): Settings {
+export function settingsFor(storageMs: number, wait: LockWait, isSpread = false): Settings {
   const { statementMs, lockMs } = timesFor(storageMs, wait)
   return {
     statement_timeout: String(statementMs),
     idle_in_transaction_session_timeout: String(statementMs),
     lock_timeout: String(lockMs),
     search_path: ownSearchPath,
-    // The generic plan serves all batches: statements are written so that no custom plan is worth making.
-    plan_cache_mode: 'force_generic_plan',
+    // The generic plan serves all batches: statements are written so that no custom plan is worth making. Citus has to see the
+    // shard to find its machine.
+    plan_cache_mode: isSpread ? 'auto' : 'force_generic_plan',
     ...planning('off'),
   }
 }
@@ -81,14 +92,25 @@ export function settingsSql(settings: Settings): string {
   return `select ${calls.join(', ')}`
 }
 
+function isolationSetting(isolation: DefaultIsolation): Settings {
+  return isolation === null ? {} : { default_transaction_isolation: isolation }
+}
+
+interface Look {
+  readonly isSpread: boolean
+  readonly settings: Settings
+  readonly defaults: Settings
+}
+
 /** Opens a pool, and tries it. */
 export async function openPool(options: PoolOptions): Promise<OwnPool> {
-  const flags = Object.entries(options.settings).map(([name, value]) => `-c ${name}=${value}`)
+  await checkAddress(options.url, 'url')
   const pg = await loadPg()
-  const defaults = await defaultsOf(pg, options)
+  const { defaults, isSpread, settings } = await look(pg, options)
+  const flags = Object.entries(settings).map(([name, value]) => `-c ${name}=${value.replaceAll(' ', '\\ ')}`)
   const direct = createPools(pg, options, flags.join(' '))
   try {
-    if (await hasSettings(direct.pool)) return { ...direct, defaults }
+    if (await hasSettings(direct.pool)) return { ...direct, defaults, isSpread }
   } catch (error) {
     if (!isUnsupportedParameter(error)) {
       await direct.pool.end()
@@ -99,7 +121,7 @@ export async function openPool(options: PoolOptions): Promise<OwnPool> {
   const pooled = createPools(pg, options, undefined)
   try {
     await hasSettings(pooled.pool)
-    return { ...pooled, defaults: null }
+    return { ...pooled, defaults: null, isSpread }
   } catch (error) {
     await pooled.pool.end()
     throw translated(error)
@@ -139,10 +161,11 @@ function createPool(
 }
 
 /**
- * The values of our settings for this user of this database, from the server's files or by ALTER ROLE or ALTER DATABASE. A
+ * Whether the tables are spread, our settings, and their values for this user of this database, from the server's files or by ALTER ROLE or ALTER DATABASE. A
  * connection that began with ours cannot tell: to it they are the defaults.
  */
-async function defaultsOf(pg: Pg, { url, settings, connectMs }: PoolOptions): Promise<Settings> {
+async function look(pg: Pg, options: PoolOptions): Promise<Look> {
+  const { url, schema, connectMs } = options
   const client = new pg.Client({
     connectionString: url,
     application_name: 'holdfast',
@@ -151,9 +174,11 @@ async function defaultsOf(pg: Pg, { url, settings, connectMs }: PoolOptions): Pr
   expectErrors(client)
   try {
     await client.connect()
+    const isSpread = await isSpreadOn(client, schema)
+    const settings = { ...options.settings(isSpread), ...isolationSetting(options.isolation) }
     const columns = Object.keys(settings).map((name) => `pg_catalog.current_setting('${name}'::text) as ${name}`)
     const { rows } = await client.query<Record<string, string>>(`select ${columns.join(', ')}`)
-    return rows[0] ?? {}
+    return { isSpread, settings, defaults: rows[0] ?? {} }
   } catch (error) {
     throw translated(error)
   } finally {

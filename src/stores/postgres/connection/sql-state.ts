@@ -13,14 +13,19 @@ export function sqlStateOf(error: unknown): string | undefined {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !isSystemCode(code) ? code : undefined
 }
 
-/** Node's own codes may have five letters, too. */
+/** Node's own codes may have five letters, too, and those of Prisma five characters. */
 function isSystemCode(code: string): boolean {
-  return /^E[A-Z]+$/.test(code)
+  return /^(?:E[A-Z]+$|P[1-9])/.test(code)
 }
 
 /** A conflict with another transaction, and nothing was done: the same again may succeed at once. */
 export function isTransient(state: string | undefined): boolean {
   return state === '40001' || state === '40P01' || isLocked(state)
+}
+
+/** A conflict on a database of several machines, where one shows a commit before the other does: tried again like the others. */
+export function notVisibleYet(message: string): Error {
+  return Object.assign(new Error(`${message}: it is not visible on all machines yet.`), { code: '40001' })
 }
 
 /** Another transaction has locked a row for longer than this statement was to wait. */
@@ -41,7 +46,7 @@ export function isCancelled(state: string | undefined): boolean {
 
 /** The connection is about to end, or the way to the database has. */
 export function isLost(state: string | undefined): boolean {
-  return state !== undefined && /^(?:08|57P0[1-5])/.test(state)
+  return state !== undefined && /^(?:08|25P0[34]|57P0[1-5])/.test(state)
 }
 
 /** A pooler between us and the database gives every transaction another connection, which does not know the statement. */
@@ -84,9 +89,16 @@ const meanings: Readonly<Record<string, Meaning>> = {
   '25P02': unavailable(
     'A statement before this one failed, and so has the whole transaction. Roll it back, and begin anew.',
   ),
+  '25P03': unavailable(
+    'The server ended the connection, because a transaction on it was idle for longer than idle_in_transaction_session_timeout.',
+  ),
+  '25P04': unavailable(
+    'The server ended the connection, because a transaction on it took longer than transaction_timeout.',
+  ),
   '26000': unavailable('A pooler does not know our prepared statements: from here on they go without names.'),
   '25006': refused(
-    'The database is read-only: it may be a replica, or fail over just now. Name the primary in the address.',
+    'The database is read-only: it may be a replica, or fail over just now; then name the primary in the address. Or ' +
+      'default_transaction_read_only is on for this role, database or server; then turn it off.',
   ),
   '28000': refused('The database refuses this user: check the address and pg_hba.conf of the server.'),
   '28P01': refused('The database refuses this password: check the address.'),
@@ -140,8 +152,18 @@ export function unanswered(error: unknown): unknown {
 }
 
 function failed(error: unknown): HoldfastError {
-  const message = `The connection to the database failed: ${error instanceof Error ? error.message : String(error)}`
+  const text = error instanceof Error ? error.message : String(error)
+  const message = `The connection to the database failed: ${text}${isUnknownHost(error) ? `. ${unknownHost}` : ''}`
   return new HoldfastError('STORE_UNAVAILABLE', message, { cause: error, details: { sqlState: null } })
+}
+
+const unknownHost =
+  'Check the host in the address. If its password has an @, a / or another character with a meaning in addresses, write it ' +
+  'URL-encoded: %40, %2F.'
+
+/** A wrong part of the address may have been taken for the host. */
+function isUnknownHost(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && (error.code === 'ENOTFOUND' || error.code === 'ERR_INVALID_URL')
 }
 
 function unexpected(error: unknown, text: string): HoldfastError {
@@ -149,6 +171,17 @@ function unexpected(error: unknown, text: string): HoldfastError {
     `A statement could not be sent: ${text}. Neither Postgres nor the connection to it said so. If a payload is not the ` +
     'cause, this is a defect of Holdfast: please report it.'
   return new HoldfastError('BUG', message, { cause: error, details: { sqlState: null } })
+}
+
+/** The error of a call in a transaction of the user's, for an error of their library: one that nobody knows is not ours. */
+export function translatedForUser(error: unknown): HoldfastError {
+  const known = translated(error)
+  if (isHoldfastError(error) || known.code !== 'BUG' || sqlStateOf(error) !== undefined) return known
+  const text = error instanceof Error ? error.message : String(error)
+  const message =
+    `The library of this transaction did not send a statement: ${text}. Await each call of holdfast.using(tx) before the ` +
+    'transaction ends; an object of your own must send each statement with its values, and answer with rows.'
+  return new HoldfastError('INVALID_OPTION', message, { cause: error })
 }
 
 /** The error of the store for an error of the library. */

@@ -15,7 +15,6 @@ import { PostgresUnitOfWork } from './unit-of-work.ts'
 import { statement, type Dialect } from '../dialect.ts'
 import type { ExchangeRunner, ExchangeOptions, Seen } from './exchange.ts'
 import type { Execution } from '../execution.ts'
-import type { IdempotencyQueries } from '../commit/idempotency.ts'
 import { runColumns, runOf } from '../schema/rows.ts'
 import type { Guard, LockPolicy } from '../commit/locked-items.ts'
 import type { LockRequest } from './lock-request.ts'
@@ -44,11 +43,7 @@ interface Look extends Seen {
   readonly applied: ReadonlySet<string>
 }
 
-export function createControlQueries(
-  { schema, now, shards }: Dialect,
-  exchange: ExchangeRunner,
-  idempotencyQueries: IdempotencyQueries,
-): ControlQueries {
+export function createControlQueries({ schema, now }: Dialect, exchange: ExchangeRunner): ControlQueries {
   const time = statement([], `select ${now} as now, $1::smallint as shard`)
   const look = statement(
     'control.look',
@@ -65,8 +60,9 @@ export function createControlQueries(
     `
     select ${runColumns('run')}
       from (select distinct value as key from json_array_elements_text($2::text::json)) as requested cross join lateral (
-        select * from ${schema}.runs
-        where shard = $1::smallint and unique_key = requested.key and ended_at is null and deleted_at is null offset 0) as run`,
+        select run_id from ${schema}.keys
+        where shard = $1::smallint and key = requested.key and type = ''::text offset 0) as held cross join lateral (
+        select * from ${schema}.runs where shard = $1::smallint and id = held.run_id offset 0) as run`,
   )
 
   async function lookFor(x: Execution, shard: number, requests: readonly ControlCommand[]): Promise<Look> {
@@ -94,7 +90,7 @@ export function createControlQueries(
   return {
     async control(x, shard, requests, lockRequest, { inUserTransaction = false, lockPolicy } = {}) {
       for (const { runId } of requests) lockRequest.concern(runId)
-      const { answers, deleted } = await exchange.perform(x, {
+      return exchange.perform(x, {
         end: 'control',
         lockRequest,
         inUserTransaction,
@@ -106,14 +102,9 @@ export function createControlQueries(
           unitOfWork.rivals = rivals ?? []
           const controlOne = (request: ControlCommand): ControlResult =>
             structuredClone(controlRun(unitOfWork, unitOfWork.run(request.runId), request))
-          return {
-            answers: requests.map((request, index) => guard.decide(index, () => controlOne(request)) as ControlResult),
-            deleted: unitOfWork.all().filter(({ deletedAt }) => deletedAt === unitOfWork.now),
-          }
+          return requests.map((request, index) => guard.decide(index, () => controlOne(request)) as ControlResult)
         },
       })
-      if (shards > 1) await idempotencyQueries.free(x, deleted)
-      return answers
     },
 
     async release(x, shard, leases, lockRequest, lockPolicy) {

@@ -3,10 +3,9 @@
 // to live runs need no more than that; a message to a topic, or one that is given up because its run is over, is an exchange.
 
 import { defaultPageLimits } from '../../../core/model/chore.ts'
-import type { DeliveryOutcome } from '../../../core/model/message.ts'
+import type { DeliveryOutcome, MessageDraft } from '../../../core/model/message.ts'
 import type { Run } from '../../../core/model/run.ts'
 import { deliver, deliverToMailbox } from '../../../core/rules/messages/deliver.ts'
-import type { MessageDraft } from '../../../core/rules/messages/unit-of-work.ts'
 import type { Delivered, NewBroadcast, NewMessage } from '../../../store.ts'
 import { statement, type Dialect } from '../dialect.ts'
 import type { ExchangeRunner, ExchangeOptions } from './exchange.ts'

@@ -4,9 +4,11 @@
 import { bug } from '../../../core/errors/error.ts'
 import type { Chore } from '../../../core/model/chore.ts'
 import { policyColumns } from '../../../core/rows/run-row.ts'
+import { isControlled } from '../../../core/rules/messages/hints.ts'
 import type { WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
 import { shardFor } from '../../../core/model/run-id.ts'
 import { Appends } from '../commit/appends.ts'
+import { createKeyQueries } from '../commit/keys.ts'
 import type { PostgresUnitOfWork } from './unit-of-work.ts'
 import type { Put } from './pending-writes.ts'
 import { exchangeMethods, type ExchangeMethod } from './unit-of-work-statements.ts'
@@ -39,6 +41,7 @@ interface Statements {
 
 export function createUnitOfWorkWriter(dialect: Dialect): UnitOfWorkWriter {
   const rows = createRewriteQueries(dialect)
+  const keys = createKeyQueries(dialect)
   const { take, byEnd } = writingStatements(dialect)
   const ofRun = (id: string): number => {
     const shard = shardOfRun(dialect, id)
@@ -165,6 +168,8 @@ export function createUnitOfWorkWriter(dialect: Dialect): UnitOfWorkWriter {
         sent.push(...writeChores(x, end, unitOfWork))
         for (const [shard, appends] of fed) sent.push(rows.feed(x, end, shard, appends))
       }
+      const changes = changed.map((run) => [unitOfWork.before(run.id), run] as const)
+      sent.push(...keys.follow(x, end, changes))
       await Promise.all(sent)
       addHints(x, unitOfWork)
     },
@@ -195,9 +200,8 @@ function addHints(x: Execution, unitOfWork: PostgresUnitOfWork): void {
     const run = unitOfWork.run(id)
     const before = unitOfWork.before(id)
     if (run === undefined) continue
-    const isRequested =
-      run.session !== null && run.controlRequest !== null && before?.controlRequest !== run.controlRequest
-    if (isRequested) x.hints.push({ kind: 'control', runId: id })
+    const isNew = before?.controlRequest !== run.controlRequest || before?.deletedAt !== run.deletedAt
+    if (isNew && isControlled(run)) x.hints.push({ kind: 'control', runId: id })
     // A row that only counts one message more, or is watched from here on, is scheduled as before.
     const isMoved = before?.due !== run.due || before.readiness !== run.readiness || before.status !== run.status
     if (!isMoved) continue

@@ -9,12 +9,11 @@ import { firstWaiters, longestFirst } from '../../../core/rules/messages/exchang
 import type {
   UnitOfWork,
   KeptBroadcast,
-  MessageDraft,
   UnreadPage,
   WaiterPage,
   WaitRow,
 } from '../../../core/rules/messages/unit-of-work.ts'
-import type { Fate, Message, DeliveryOutcome } from '../../../core/model/message.ts'
+import type { Fate, Message, MessageDraft, DeliveryOutcome } from '../../../core/model/message.ts'
 import type { Rewrite } from '../../../core/rules/rewrite.ts'
 import { fedCount } from '../../../core/rules/feed-entries.ts'
 import type { Run } from '../../../core/model/run.ts'

@@ -6,7 +6,7 @@ import type { Hint } from '../../../store.ts'
 
 /** For how long hints gather after some were passed on. */
 const pauseMs = 20
-/** More than these are not told apart. */
+/** More types than these are not distinguished. */
 const mostHints = 2_000
 
 export class HintGate {

@@ -6,12 +6,14 @@ import { isHoldfastError } from '../../../core/errors/error.ts'
 import type { Ports } from '../../../core/runtime/ports.ts'
 import type { Hint } from '../../../store.ts'
 import type { DetailedHint } from '../execution.ts'
+import { AwaitedEnds } from './awaited-ends.ts'
 import { HintGate } from './hint-gate.ts'
 import { Listener, type ListenClient } from './listener.ts'
 import type { HintChannel } from '../store.ts'
 import { noticesOf } from './notice.ts'
 import { noticeSeal, type NoticeSeal } from './notice-seal.ts'
 import { Notifier } from './notifier.ts'
+import { transactionIdOf, transactionIdRead } from '../transaction-guard.ts'
 import type { NotifyInTransaction } from '../transaction-store.ts'
 
 export interface HintsOptions {
@@ -32,6 +34,7 @@ export class Hints implements HintChannel {
   readonly notifyInTransaction: NotifyInTransaction
   private listener: Listener | null = null
   private readonly notifier: Notifier | null
+  private readonly awaitedEnds: AwaitedEnds
   private undelivered: DetailedHint[] = []
   private readonly options: HintsOptions
   private sealing: Promise<NoticeSeal | null> | null = null
@@ -41,15 +44,19 @@ export class Hints implements HintChannel {
     const { channel, self, ports, connect } = options
     this.options = options
     this.notifier = connect === null ? null : new Notifier(this.send, self, ports)
+    const sendAwaited = connect === null ? () => Promise.resolve() : this.send
+    this.awaitedEnds = new AwaitedEnds({ self, clock: ports.clock, send: sendAwaited, isListening: () => this.hears })
     this.notifyInTransaction =
       connect === null
         ? null
         : async (handle, hints) => {
             const seal = await this.sealed()
+            let id: string | undefined
             for (const notice of seal === null ? [] : noticesOf(hints, 'a transaction')) {
-              const sealed = seal?.seal(notice) ?? ''
-              await handle.query('select pg_catalog.pg_notify($1::text, $2::text)::text as notified', [channel, sealed])
+              const text = `select pg_catalog.pg_notify($1::text, $2::text)::text as notified, ${transactionIdRead}`
+              id = transactionIdOf((await handle.query(text, [channel, seal?.seal(notice) ?? '']))[0])
             }
+            return id
           }
   }
 
@@ -77,8 +84,13 @@ export class Hints implements HintChannel {
 
   /** A transaction was committed here. */
   readonly committed = (hints: readonly DetailedHint[]): void => {
-    this.notifier?.notify(hints)
+    const sent = this.awaitedEnds.shouldSendEnds ? hints : hints.filter(({ isByHolder }) => isByHolder !== true)
+    if (sent.length > 0) this.notifier?.notify(sent)
     this.pass(hints)
+  }
+
+  expectEnds(isExpecting: boolean): boolean {
+    return !this.closed && this.awaitedEnds.setWaiting(isExpecting)
   }
 
   /** Begins to listen to others, if that is possible. */
@@ -87,7 +99,17 @@ export class Hints implements HintChannel {
     const seal = connect === null ? null : await this.sealed()
     if (connect === null || seal === null || this.closed) return
     const onHints = new HintGate(ports.clock, (hints) => this.pass(hints)).take
-    this.listener ??= new Listener({ connect, send: this.send, channel, seal, self, ports, onHints })
+    this.listener ??= new Listener({
+      connect,
+      send: this.send,
+      channel,
+      seal,
+      self,
+      ports,
+      onHints,
+      onHearing: () => this.awaitedEnds.onListening(),
+      takeNotice: (notice) => this.awaitedEnds.onNotice(notice),
+    })
     await this.listener.start()
   }
 
@@ -119,6 +141,7 @@ export class Hints implements HintChannel {
   async close(): Promise<void> {
     this.closed = true
     this.listeners.clear()
+    this.awaitedEnds.close()
     this.listener?.close()
     await this.notifier?.close()
   }
@@ -136,8 +159,14 @@ export class Hints implements HintChannel {
     const hints = this.undelivered
     this.undelivered = []
     for (const sealed of hints) {
-      const hint: Hint = sealed.kind === 'ready' ? { kind: 'ready', type: sealed.type } : sealed
+      const hint = plain(sealed)
       for (const listener of this.listeners) listener(hint)
     }
   }
+}
+
+/** The hint without what only this store knows. */
+function plain(hint: DetailedHint): Hint {
+  if (hint.kind === 'ready') return { kind: 'ready', type: hint.type }
+  return hint.kind === 'ended' ? { kind: 'ended', runId: hint.runId } : hint
 }

@@ -31,6 +31,10 @@ export interface ListenerOptions {
   readonly self: string
   readonly ports: Pick<Ports, 'clock' | 'random' | 'logger'>
   readonly onHints: (hints: readonly Hint[]) => void
+  /** Called when others are heard, for the first time or again. */
+  readonly onHearing?: () => void
+  /** Takes a notice that is no hint; false if it is one. */
+  readonly takeNotice?: (notice: string) => boolean
 }
 
 /** How often a connection is asked whether it is still there, and how long it may take to answer. */
@@ -107,6 +111,7 @@ export class Listener {
         tried()
         // Notices that were sent meanwhile were missed.
         this.options.onHints([{ kind: 'ready', type: '' }])
+        this.options.onHearing?.()
         await Promise.race([gone, this.ask(client)])
         client.discard()
       } catch (error) {
@@ -183,9 +188,9 @@ export class Listener {
   }
 
   private hear(payload: string): void {
-    const { self, seal, onHints } = this.options
+    const { self, seal, onHints, takeNotice } = this.options
     const notice = seal.open(payload)
     if (notice === `echo ${self}`) this.echo?.(true)
-    else if (notice !== null) onHints(hintsOf(notice, self))
+    else if (notice !== null && takeNotice?.(notice) !== true) onHints(hintsOf(notice, self))
   }
 }

@@ -36,14 +36,16 @@ export function createCheckQueries({ schema, now }: Dialect): CheckQueries {
   )
   // It reads everything, and may take longer than anything that others wait for; so it takes one core, and leaves them the rest.
   // Loops that begin with few rows by old statistics end with all of them: a thousand runs took 41 s that take 1 s with hashes.
+  // A query that forbids a way of a plan is costly in the eyes of the planner, so each would be compiled: 40 runs took 12 s that
+  // take 0.2 s without.
   // Not every family of Postgres has all of these settings.
   const safely = statement([], `select pg_catalog.set_config('search_path'::text, '${ownSearchPath}'::text, true)`)
   const unhurried = statement(
     [],
     `
     select pg_catalog.set_config(wanted.name, wanted.value, true)
-    from (values ('statement_timeout', '0'), ('max_parallel_workers_per_gather', '0'), ('enable_nestloop', 'off'))
-      as wanted (name, value)
+    from (values ('statement_timeout', '0'), ('max_parallel_workers_per_gather', '0'), ('enable_nestloop', 'off'),
+      ('jit', 'off')) as wanted (name, value)
     where wanted.name in (select name from pg_catalog.pg_settings)`,
   )
   return {
@@ -231,7 +233,7 @@ function checksOf(schema: string, now: string, { runs, journal }: Tables): Reado
           when ${delaysEnd('j')} then 1 else 0 end) as grade
         from ${since('j')} group by j.shard, j.run_id)
       select r.id from ${runs} as r join folded on ${ofRun('folded', 'r', 'id')}
-      where grade <> case r.undo when 'none' then 0 when 'possible' then 1 else 2 end
+      where grade <> case when r.undo = 'none' then 0 when r.undo = 'possible' then 1 else 2 end
         and not (r.status in ('cancelling', 'cancelled') and r.undo = 'due' and grade = 1)`,
 
     undo_names_step: `
@@ -284,21 +286,25 @@ function checksOf(schema: string, now: string, { runs, journal }: Tables): Reado
     // A wait is in the shard of its target.
     end_notified: `
       select w.run_id as id from ${waits} as w join ${runs} as r
-        on r.shard = w.shard and r.id = case w.kind when 'run' then w.target::uuid end
+        on r.shard = w.shard and r.id = case when w.kind = 'run' then w.target::uuid end
       where w.kind = 'run' and r.ended_at is not null and not exists (
         select 1 from ${schema}.chores as c
         where c.shard = w.shard and c.kind = 'end' and c.target = w.target
           and (c.position = 1 or c.after_run is null
             or (w.opened_at, w.run_id) >= (c.after_opened_at, c.after_run)))`,
 
+    // A wait is not in the shard of its run: the waits are found first.
     queue_not_stuck: `
-      select w.run_id as id from ${waits} as w join ${runs} as r on r.id = w.run_id
-      where w.kind = 'topic' and w.delivery = 'one' and r.ended_at is null and r.deleted_at is null
-        and exists (select 1 from ${schema}.broadcasts as b
-          where b.shard = w.shard and b.topic = w.target and b.delivery = 'one' and b.taken_by is null
-            and (b.expires_at is null or b.expires_at > ${now}))
-        and not exists (
-          select 1 from ${schema}.chores as c where c.shard = w.shard and c.kind = 'late' and c.target = w.target)`,
+      with stuck as materialized (
+        select w.run_id from ${waits} as w
+        where w.kind = 'topic' and w.delivery = 'one'
+          and exists (select 1 from ${schema}.broadcasts as b
+            where b.shard = w.shard and b.topic = w.target and b.delivery = 'one' and b.taken_by is null
+              and (b.expires_at is null or b.expires_at > ${now}))
+          and not exists (
+            select 1 from ${schema}.chores as c where c.shard = w.shard and c.kind = 'late' and c.target = w.target))
+      select r.id from ${runs} as r
+      where r.ended_at is null and r.deleted_at is null and r.id in (select run_id from stuck)`,
 
     late_catch_up: `
       select w.run_id as id from ${waits} as w
@@ -350,14 +356,38 @@ function checksOf(schema: string, now: string, { runs, journal }: Tables): Reado
 
     ...feedChecksOf(schema, { runs, journal }),
 
+    // Nor is a key in the shard of its run.
     nothing_without_run: `
+      with named as materialized (select run_id from ${schema}.keys union all select run_id from ${waits}),
+      found as materialized (select r.id from ${runs} as r where r.id in (select run_id from named))
       ${without(journal)} union all ${without(messages)} union all ${without(tags)}
       union all
-      select run_id from ${schema}.keys as k where not exists (select 1 from ${runs} as r where r.id = k.run_id)
-      union all
-      select run_id from ${waits} as w where not exists (select 1 from ${runs} as r where r.id = w.run_id)`,
+      select run_id from named where not exists (select 1 from found where found.id = named.run_id)`,
 
-    key_text_derived: `select id from ${runs} where ${wrongKeyText}`,
+    // An idempotency key may be in another shard than its run, and so on another machine: both are read before they are compared.
+    key_text_derived: `
+      with held as materialized (select shard, key, type, run_id from ${schema}.keys),
+      keyed as materialized (
+        select shard, id, idempotency_key, started_as, case when ended_at is null then unique_key end as unique_key
+        from ${runs} as r
+        where deleted_at is null and (idempotency_key is not null or unique_key is not null and ended_at is null)),
+      named as materialized (select r.id from ${runs} as r where r.id in (select run_id from held))
+      select id from ${runs} where ${wrongKeyText}
+      union all
+      select id from keyed as r
+      where unique_key is not null and not exists (
+        select 1 from held as k
+        where k.shard = r.shard and k.key = r.unique_key and k.type = ''::text and k.run_id = r.id)
+      union all
+      select id from keyed as r
+      where idempotency_key is not null and not exists (
+        select 1 from held as k where k.key = r.idempotency_key and k.type = r.started_as and k.run_id = r.id)
+      union all
+      select k.run_id from held as k
+      where k.run_id in (select id from named) and not exists (
+        select 1 from keyed as r
+        where r.id = k.run_id and case when k.type = ''::text then r.unique_key = k.key
+          else r.idempotency_key = k.key and r.started_as = k.type end)`,
 
     tags_listed: `
       select r.id from ${runs} as r cross join lateral json_array_elements_text(r.tags::json) as e (value)

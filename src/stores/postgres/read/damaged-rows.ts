@@ -2,7 +2,7 @@
 // failing, so this reads every such text and tests it here. It is called only when a check has failed for that reason.
 
 import { entryOfRow } from '../../../core/rows/entry-row.ts'
-import { parsedJson } from '../../../core/payload/json-form.ts'
+import { parsedJson } from '../../../core/text/json-form.ts'
 import { metadataIn, tagsIn, controlRequestIn } from '../../../core/rows/run-row.ts'
 import { statement, type Dialect } from '../dialect.ts'
 import type { Execution, Row, Value } from '../execution.ts'

@@ -4,6 +4,10 @@
 // lock may be that of a foreign transaction, and last for any time. Only a database of several machines, which has no SKIP
 // LOCKED, waits.
 //
+// On several machines the positions that one sequencer gave become visible one machine after the other. Positions are dense, so a
+// reader sees that some are missing, and goes no further. And a sequencer that finds a row which has got its position since it
+// looked begins again: it would give a second one.
+//
 // Rows of one run are in one shard, and their numbers were drawn while the run was locked: in the order of the numbers, no
 // run goes backwards. With several shards each is read by itself, one after the other, and another sequencer may give
 // positions in between: nothing is read beyond the last position that was given before the first of them was asked.
@@ -13,6 +17,7 @@ import { statement, type Dialect, type Statement } from '../dialect.ts'
 import type { Execution, Row, Transactions } from '../execution.ts'
 import { FeedFloor, type FeedWalkResult } from './feed-floor.ts'
 import { entryColumnsOf, entryOf } from '../schema/rows.ts'
+import { notVisibleYet } from '../connection/sql-state.ts'
 import { askShards, byShard, everyShard } from '../schema/shards.ts'
 
 /** At most this many rows of a shard get their positions in one transaction; the rest get them with the next call. */
@@ -38,7 +43,7 @@ interface Range {
 }
 
 export function createFeedQueries(dialect: Dialect, monotonic: () => number): FeedQueries {
-  const { schema, skipLocked } = dialect
+  const { schema, skipLocked, isSpread } = dialect
   const shards = everyShard(dialect)
   const floors = shards.map(() => new FeedFloor(monotonic))
   // A database of several machines has no snapshot that all of them know: there nothing is over for good.
@@ -73,7 +78,8 @@ export function createFeedQueries(dialect: Dialect, monotonic: () => number): Fe
     `with given as materialized (
       select * from json_to_recordset($2::text::json) as given (number bigint, position bigint))
     update ${schema}.feed as row set position = given.position from given
-    where row.shard = $1::smallint and row.number = any(array(select number from given)) and row.number = given.number`,
+    where row.shard = $1::smallint and row.number = any(array(select number from given)) and row.number = given.number
+      ${isSpread ? 'and row.position is null returning row.number' : ''}`,
   )
   const raise = statement(
     'changes.stamp',
@@ -153,10 +159,12 @@ export function createFeedQueries(dialect: Dialect, monotonic: () => number): Fe
     if (unstamped.length === 0) return { last, sights }
     const given = shards.map((): { readonly number: number; readonly position: number }[] => [])
     for (const { shard, number, size } of unstamped) given[shard]?.push({ number, position: (last += size) })
-    await Promise.all([
-      ...given.flatMap((some, shard) => (some.length === 0 ? [] : [x.execute(stamp, [shard, JSON.stringify(some)])])),
+    const [, ...stamped] = await Promise.all([
       x.execute(raise, [0, JSON.stringify({ last })]),
+      ...given.flatMap((some, shard) => (some.length === 0 ? [] : [x.execute(stamp, [shard, JSON.stringify(some)])])),
     ])
+    if (isSpread && stamped.flat().length < unstamped.length)
+      throw notVisibleYet('A row of the feed got its position from another')
     return { last, sights }
   }
 
@@ -173,7 +181,7 @@ export function createFeedQueries(dialect: Dialect, monotonic: () => number): Fe
     const values = JSON.stringify({ after, till, last })
     const answers = await Promise.all(shards.map((shard) => x.execute(read, [shard, values])))
     const rows = answers.flat().sort((a, b) => Number(a['position']) - Number(b['position']))
-    return rows.flatMap(rangesOf).flatMap((range) => cut(range, after, till))
+    return withoutGap(rows.flatMap(rangesOf), after).flatMap((range) => cut(range, after, till))
   }
 
   return {
@@ -219,6 +227,17 @@ function rangesOf(row: Row): readonly Range[] {
     position += range.last - range.first + 1
     return placed
   })
+}
+
+/** Those after a position, up to the first gap. */
+function withoutGap(ranges: readonly Range[], after: number): readonly Range[] {
+  let reached = after
+  const end = ranges.findIndex(({ position, first, last }) => {
+    if (position > reached + 1) return true
+    reached = position + last - first
+    return false
+  })
+  return end === -1 ? ranges : ranges.slice(0, end)
 }
 
 /** The part of it after one position, and no further than another. */

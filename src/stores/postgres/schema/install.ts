@@ -25,6 +25,8 @@ export interface InstallOptions {
   readonly roles?: string | true | undefined
   /** Roles of these names that are there already are taken as ours. @default false */
   readonly adopt?: boolean | undefined
+  /** Spreads the tables over the machines of Citus. @default tables that are spread already stay so */
+  readonly citus?: boolean | undefined
   /** Nothing is changed. @default false */
   readonly isDryRun?: boolean
 }
@@ -44,11 +46,13 @@ export async function installPostgres(given: InstallOptions): Promise<Installed>
   const { views, payloads, adopt, isDryRun = false } = given
   const address = withUrlOptions({ url: given.url })
   const schema = given.schema ?? address.schema ?? 'holdfast'
-  const settings = settingsFor(connectMs, 'long')
   const { pool } = await openPool({
     url: address.url ?? '',
     max: 1,
-    settings,
+    settings: (isSpread) => settingsFor(connectMs, 'long', isSpread),
+    schema,
+    // Each transaction of a change names its own.
+    isolation: null,
     connectMs,
     // The next user of the connection gets the error.
     onError: () => undefined,
@@ -57,7 +61,7 @@ export async function installPostgres(given: InstallOptions): Promise<Installed>
   const prefix = given.roles === true ? schema : given.roles
   try {
     const owner = given.owner ?? (await migratorOf(pool, schema, prefix))
-    const options = { schema, shards: given.shards ?? address.shards, owner }
+    const options = { schema, shards: given.shards ?? address.shards, owner, citus: given.citus }
     if (isDryRun) {
       const plan = await planMigration(pool, options)
       const wanted = views === undefined ? null : { schema, views, payloads, owner }

@@ -6,6 +6,7 @@
 //                       processes that try at once all but one are refused, and try again
 //   begun   → current   one transaction a version: the holder of the lock on the row of version 0 reads the version again, and
 //                       executes the next one together with the row that records it
+//   current   → spread  on Citus, if that is asked for; a schema that is spread stays so, and its new tables are spread, too
 
 import { HoldfastError } from '../../../core/errors/error.ts'
 import { shown } from '../../../core/text/suggest.ts'
@@ -14,9 +15,11 @@ import { assertClient, minClientOf } from './client-version.ts'
 import type { ClientLike, PoolLike } from '../connection/database.ts'
 import { databaseClock } from '../dialect.ts'
 import type { Row } from '../execution.ts'
+import { assertIdle, isSpread, spreadingOf } from './citus.ts'
 import { asRole, assertOwned, checkOwner, ownershipOf, type Ownership } from './ownership.ts'
 import { migrations, tableNames, type Migration } from './schema.ts'
 import { quoteSchema, quoteText } from './schema-name.ts'
+import { splitSql } from './split-sql.ts'
 import { sqlStateOf } from '../connection/sql-state.ts'
 
 export interface MigrateOptions {
@@ -35,6 +38,8 @@ export interface MigrateOptions {
    * either. @default false
    */
   readonly isAdministered?: boolean
+  /** Spreads the tables over the machines of Citus. @default those of a schema that is spread already */
+  readonly citus?: boolean | undefined
   /** The migrations that this code knows, for tests of other versions. @default all migrations */
   readonly migrations?: readonly Migration[]
 }
@@ -62,7 +67,7 @@ export async function migrate(pool: PoolLike, options: MigrateOptions): Promise<
     // A process that works in a schema of another role calls this, too: where there is nothing to do, nothing is run.
     const isOwned = options.owner !== undefined || options.isAdministered === true
     const before = await (isOwned ? install.readOwned(client) : install.readTables(client))
-    if (before !== null && before.version >= install.known) return untouched(before)
+    if (before !== null && before.version >= install.known && options.citus !== true) return untouched(before)
     if (!isOwned) await install.readOwned(client)
     const server = await serverOf(client)
     await again(client, () => install.begin(client, server))
@@ -71,6 +76,7 @@ export async function migrate(pool: PoolLike, options: MigrateOptions): Promise<
       const isOurs = await again(client, () => install.apply(client, version, server)).catch(install.refuse)
       if (isOurs) from ??= version - 1
     }
+    await again(client, () => install.spread(client, server))
     const after = await install.readOwned(client)
     if (after === null) throw new HoldfastError('BUG', 'A schema that was just made is not there.')
     return { ...untouched(after), from: from ?? after.version }
@@ -82,7 +88,11 @@ export async function planMigration(pool: PoolLike, options: MigrateOptions): Pr
   const install = new Install(options)
   return connected(pool, async (client) => {
     const state = await install.readOwned(client)
-    if (state !== null && state.version >= install.known) return { ...untouched(state), statements: [] }
+    const shards = state?.shards ?? install.shards
+    const spreading = await install.asOwner(client, () => install.spreading(client, shards))
+    if (state !== null && state.version >= install.known && spreading.length === 0) {
+      return { ...untouched(state), statements: [] }
+    }
     const found = await install.asOwner(client, () => install.look(client))
     const server = await serverOf(client)
     const from = state?.version ?? 0
@@ -90,7 +100,8 @@ export async function planMigration(pool: PoolLike, options: MigrateOptions): Pr
     for (let version = from + 1; version <= install.known; version += 1) {
       statements.push(...install.opening(server), ...install.changes(version, server), 'commit')
     }
-    return { from, to: install.known, shards: state?.shards ?? install.shards, statements }
+    if (spreading.length > 0) statements.push(...install.opening(server), ...spreading, 'commit')
+    return { from, to: Math.max(from, install.known), shards, statements }
   })
 }
 
@@ -272,6 +283,29 @@ class Install {
     return true
   }
 
+  /** Spreads tables that are to be spread and are not. */
+  async spread(client: ClientLike, server: Server): Promise<void> {
+    const { citus = false, schema } = this.options
+    if (!citus && !(await isSpread(client, schema))) return
+    const text = `select value from ${this.schema}.settings where shard = 0 and name = 'shards'`
+    const { rows } = await this.asOwner(client, () => client.query({ text }))
+    const shards = Number(rows[0]?.['value'])
+    if ((await this.spreading(client, shards)).length === 0) return
+    for (const opening of this.opening(server)) await client.query({ text: opening })
+    // Under the lock: another process may have done it.
+    await this.assertOwned(client)
+    const statements = await this.spreading(client, shards)
+    if (!(await isSpread(client, schema))) await assertIdle(client, schema, this.now)
+    if (statements.length > 0) for (const opening of this.opening(server)) this.options.onSql?.(opening)
+    await this.execute(client, [...statements, 'commit'])
+  }
+
+  async spreading(client: ClientLike, shards: number): Promise<readonly string[]> {
+    const { schema, citus = false } = this.options
+    if (!citus && !(await isSpread(client, schema))) return []
+    return spreadingOf(client, { schema, shards })
+  }
+
   /** The transaction of a version, up to the lock that lets one process in. */
   opening(server: Server): readonly string[] {
     return [...frame(server, this.owner), `select version from ${this.schema}.migrations where version = 0 for update`]
@@ -292,7 +326,7 @@ class Install {
   private async execute(client: ClientLike, statements: readonly string[]): Promise<void> {
     for (const text of statements) {
       this.options.onSql?.(text)
-      await client.query({ text })
+      for (const one of splitSql(text)) await client.query({ text: one })
     }
   }
 

@@ -14,6 +14,7 @@ import { shown } from '../../../core/text/suggest.ts'
 import type { ClientLike } from '../connection/database.ts'
 import { tableNames } from './schema.ts'
 import { quoteName, quoteText } from './schema-name.ts'
+import { quotedText } from '../../../core/text/printable.ts'
 
 /** The one thing of ours besides tables that has a name in the schema before its version is there. */
 const ourNames = [...tableNames, 'feed_number']
@@ -49,7 +50,7 @@ export async function ownershipOf(
     present: new Set(rows.filter((row) => row['what'] === 'table').map((row) => String(row['name']))),
     untrue: namesOf('untrue'),
     foreign: foreign.map((row) => ({
-      what: `${String(row['what'])} "${String(row['name'])}"`,
+      what: `${String(row['what'])} ${quotedText(String(row['name']))}`,
       owner: String(row['owner']),
     })),
     filtered: namesOf('filtered'),

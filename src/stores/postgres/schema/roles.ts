@@ -2,7 +2,7 @@
 //
 //   migrator   owns the schema, its tables and the views; changes them, and encrypts payloads anew
 //   worker     performs runs: all statements of the store, except those that change or delete entries of a journal
-//   starter    starts, sends to and controls runs; cannot read the key of tokens
+//   starter    starts, sends to and controls runs; cannot read the key of completion tokens
 //   viewer     reads the views: every column but payloads and metadata
 //
 // None of them can log in: a login role is made a member of one. Which rights a role needs follows from the statements of the

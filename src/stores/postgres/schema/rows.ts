@@ -7,7 +7,7 @@ import { entryOfRow } from '../../../core/rows/entry-row.ts'
 import type { WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
 import type { Run, ControlRequest } from '../../../core/model/run.ts'
 import type { Broadcast } from '../../../core/model/topic.ts'
-import { damageOf, policyIn, policyOf, tagsIn, controlRequestIn } from '../../../core/rows/run-row.ts'
+import { damageOf, numberIn, policyIn, policyOf, tagsIn, controlRequestIn } from '../../../core/rows/run-row.ts'
 import { wakeNamesIn } from '../../../core/rows/wake-names.ts'
 import type { Message } from '../../../store.ts'
 import type { Row } from '../execution.ts'
@@ -56,7 +56,7 @@ export function runOf(row: Row): Run {
     id: row['id'] as string,
     shard: Number(row['shard']),
     type: row['type'] as string,
-    version: Number(row['version']),
+    version: numberIn(Number(row['version'])),
     key: row['key'] as string | null,
     keyScope: row['key_scope'] as Run['keyScope'],
     idempotencyKey: row['idempotency_key'] as string | null,
@@ -68,23 +68,23 @@ export function runOf(row: Row): Run {
     status: row['status'] as Run['status'],
     readiness: row['readiness'] as Run['readiness'],
     // Never -0, which Object.is tells from 0.
-    priority: 0 - Number(row['rank']),
+    priority: 0 - numberIn(Number(row['rank'])),
     due: timeOf(row['due']),
-    seq: Number(row['seq']),
-    base: Number(row['base']),
-    inbox: Number(row['inbox']),
+    seq: numberIn(Number(row['seq'])),
+    base: numberIn(Number(row['base'])),
+    inbox: numberIn(Number(row['inbox'])),
     wakeNames: wakeNamesIn(row['wake_names'] as string | null, Number(row['token'])),
     watched: isTrue(row['watched']),
     controlRequest: controlRequest ?? null,
     undo: row['undo'] as Run['undo'],
-    crashes: Number(row['crashes']),
-    token: Number(row['token']),
+    crashes: numberIn(Number(row['crashes'])),
+    token: numberIn(Number(row['token'])),
     session: row['session'] as string | null,
     deadline: timeOf(row['deadline']),
     timeoutAt: timeOf(row['timeout_at']),
     expiresAt: timeOf(row['expires_at']),
-    createdAt: Number(row['created_at']),
-    updatedAt: Number(row['updated_at']),
+    createdAt: numberIn(Number(row['created_at'])),
+    updatedAt: numberIn(Number(row['updated_at'])),
     endedAt: timeOf(row['ended_at']),
     deletedAt: timeOf(row['deleted_at']),
     deleteReason: row['delete_reason'] as string | null,
@@ -93,7 +93,7 @@ export function runOf(row: Row): Run {
 }
 
 export function timeOf(value: unknown): number | null {
-  return value === null || value === undefined ? null : Number(value)
+  return value === null || value === undefined ? null : numberIn(Number(value))
 }
 
 export function controlRequestOf(text: string | null): ControlRequest | null {

@@ -9,16 +9,36 @@
 // needs are dropped by a later one (contract), which first raises the setting `min-client` to the oldest version that may
 // stay.
 
-/** How the rows that change with every step are vacuumed: often and in small bites, and never with a lock on the table. */
-const busyTable = `
-  autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 1,
-  autovacuum_vacuum_cost_limit = 1000, autovacuum_analyze_scale_factor = 0.05, vacuum_truncate = off`
+/**
+ * How tables are vacuumed, by what is done to them. Every vacuum reads the indexes of its table from end to end if a row is
+ * dead, so the bound grows with a table that keeps its rows; and none ever locks a table to shorten it.
+ */
+const gentle = 'autovacuum_vacuum_cost_delay = 1, autovacuum_vacuum_cost_limit = 1000, vacuum_truncate = off'
+const vacuumed = {
+  // A few rows, written all the time and in place: the table is a page or two, and a vacuum costs nothing.
+  tiny: `autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, ${gentle}`,
+  // Rows that stay, and change a few times before: each change makes entries of indexes, so none is in place.
+  changed: `autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000,
+    autovacuum_analyze_scale_factor = 0.05, ${gentle}`,
+  // Rows that come and go: what is dead lies before what is looked for next.
+  passing: `autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
+    autovacuum_analyze_scale_factor = 0.05, ${gentle}`,
+  // Rows that are only added. Nothing is dead, so a vacuum reads only the new pages; it freezes them, once, and marks them as
+  // visible to all.
+  added: `autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 200000,
+    autovacuum_freeze_min_age = 0, autovacuum_analyze_scale_factor = 0.05, ${gentle}`,
+} as const
 
 /** The statuses that people look for among all that succeeded. Runs rarely get there, so an index of them costs little. */
 export const rareStatuses: readonly string[] = ['failed', 'cancelled', 'cancelling', 'paused']
 
 export function isRareStatus(alias: string): string {
   return `${alias}.status in (${rareStatuses.map((status) => `'${status}'`).join(', ')})`
+}
+
+/** Runs that nobody holds and that do not wait for their turn: they are over, paused, or wait for others. */
+export function isAtRest(alias: string): string {
+  return `${alias}.readiness in ('idle', 'blocked')`
 }
 
 /** The runs that time may end, as `stores/postgres/claim/rescue-look.ts` asks for them. */
@@ -36,6 +56,8 @@ const storedWith = (settings: string): string => `with (${settings})`
 
 /** Each is one version of the schema; version 1 stands first. */
 export const migrations: readonly Migration[] = [
+  // No check constraint stands on a table that is written with every commit: the server reads the text of each anew in every
+  // statement that writes to its table (record 0033). The doctor looks for values that no statement writes.
   (schema, stored = storedWith) => `
   create table ${schema}.runs (
     shard smallint not null,
@@ -60,7 +82,7 @@ export const migrations: readonly Migration[] = [
     expires_at bigint,
     key text,
     key_scope text not null default 'workflow',
-    -- The business key with its scope: unique among live runs.
+    -- The business key with its scope: that of one live run, in the table of keys.
     unique_key text,
     idempotency_key text,
     -- The type that its idempotency key belongs to: that of its start, also when the run goes on as another.
@@ -73,11 +95,8 @@ export const migrations: readonly Migration[] = [
     ended_at bigint,
     deleted_at bigint,
     delete_reason text,
-    primary key (shard, id),
-    check (status in ('pending', 'running', 'waiting', 'paused', 'cancelling', 'succeeded', 'failed', 'cancelled')),
-    check (readiness in ('ready', 'timed', 'blocked', 'leased', 'idle')),
-    check (undo in ('none', 'possible', 'due'))
-  ) ${stored(`fillfactor = 80, ${busyTable}`)};
+    primary key (shard, id)
+  ) ${stored(`fillfactor = 80, ${vacuumed.changed}`)};
 
   -- The next runs to claim: the columns that must be equal, then the order of the claim. Runs that are not due yet stand apart.
   create index runs_ready on ${schema}.runs (shard, type, version, rank, due, id) where readiness = 'ready';
@@ -89,17 +108,15 @@ export const migrations: readonly Migration[] = [
     where timeout_at is not null and ended_at is null and deleted_at is null;
   create index runs_expiry on ${schema}.runs (shard, expires_at, id) where expires_at is not null and deleted_at is null;
   create index runs_control_requested on ${schema}.runs (shard, session, id) where control_request is not null;
-  -- Unique keys.
-  create unique index runs_unique on ${schema}.runs (shard, unique_key)
-    where unique_key is not null and ended_at is null and deleted_at is null;
-  create unique index runs_idempotency on ${schema}.runs (shard, idempotency_key, started_as)
-    where idempotency_key is not null and deleted_at is null;
   -- For lists of runs and their filters.
   create index runs_key on ${schema}.runs (shard, key, id) where key is not null;
+  -- A rare type among a million runs. The others stand in an index by type already, or are held by somebody: to have all of
+  -- them in here cost 226 bytes of log in the life of a run, and this costs one entry, when it ends.
+  create index runs_at_rest on ${schema}.runs (shard, type, id) where ${isAtRest('runs')};
   create index runs_parent on ${schema}.runs (shard, parent_id, id) where parent_id is not null;
   create index runs_rare_status on ${schema}.runs (shard, status, id) where ${isRareStatus('runs')};
 
-  -- Rows are written once and read by their key. Dead rows are few, and so are its settings.
+  -- Rows are written once and read by their key.
   create table ${schema}.journal (
     shard smallint not null,
     run_id uuid not null,
@@ -111,7 +128,7 @@ export const migrations: readonly Migration[] = [
     at bigint not null,
     transition_id text,
     primary key (shard, run_id, seq)
-  ) ${stored('vacuum_truncate = off')};
+  ) ${stored(vacuumed.added)};
 
   create table ${schema}.messages (
     shard smallint not null,
@@ -125,26 +142,28 @@ export const migrations: readonly Migration[] = [
     -- The entry with which the run took it.
     taken_by integer,
     primary key (shard, run_id, position)
-  ) ${stored(busyTable)};
+  ) ${stored(vacuumed.changed)};
   create unique index messages_id on ${schema}.messages (shard, run_id, id);
   -- The unread messages of a mailbox.
   create index messages_open on ${schema}.messages (shard, run_id, position) where taken_by is null;
 
-  -- Idempotency keys, each in its own shard, when there are several: a run lives in the shard of its business key.
+  -- Which run has a key: an idempotency key that belongs to a type, or, without a type, a business key with its scope. Each is
+  -- in its own shard; a run lives in that of its business key. No index over runs is unique but that of their ids, so runs
+  -- and their journals can be partitioned by id.
   create table ${schema}.keys (
     shard smallint not null,
     type text not null,
     key text not null,
     run_id uuid not null,
     primary key (shard, key, type)
-  );
+  ) ${stored(vacuumed.passing)};
 
   create table ${schema}.tags (
     shard smallint not null,
     tag text not null,
     run_id uuid not null,
     primary key (shard, tag, run_id)
-  );
+  ) ${stored(vacuumed.added)};
 
   -- One row a flush: which entries of which runs, in order. Its number is drawn when those runs are locked; its position,
   -- that of its last entry in the feed, is given later by the sequencer, to rows that are committed by then.
@@ -157,7 +176,7 @@ export const migrations: readonly Migration[] = [
     lasts integer[] not null,
     position bigint,
     primary key (shard, number)
-  ) ${stored(`fillfactor = 90, ${busyTable}`)};
+  ) ${stored(`fillfactor = 90, ${vacuumed.changed}`)};
   create index feed_unstamped on ${schema}.feed (shard, number) where position is null;
   create unique index feed_position on ${schema}.feed (shard, position) where position is not null;
 
@@ -165,7 +184,7 @@ export const migrations: readonly Migration[] = [
     shard smallint not null,
     last bigint not null,
     primary key (shard)
-  ) ${stored(`fillfactor = 50, ${busyTable}`)};
+  ) ${stored(`fillfactor = 50, ${vacuumed.tiny}`)};
   insert into ${schema}.sequencer (shard, last) values (0, 0);
 
   create table ${schema}.sessions (
@@ -175,7 +194,7 @@ export const migrations: readonly Migration[] = [
     alive_until bigint not null,
     ended_at bigint,
     primary key (shard, id)
-  ) ${stored(`fillfactor = 70, ${busyTable}`)};
+  ) ${stored(`fillfactor = 70, ${vacuumed.tiny}`)};
   create index sessions_alive on ${schema}.sessions (shard, id) where ended_at is null;
 
   create table ${schema}.workflows (
@@ -224,7 +243,7 @@ export const migrations: readonly Migration[] = [
     delivery text,
     opened_at bigint not null,
     primary key (shard, kind, target, run_id, effect)
-  ) ${stored(busyTable)};
+  ) ${stored(vacuumed.passing)};
   -- Topics only, so that no lookup of a wait by its key walks this index, past all older waits.
   create index waits_longest on ${schema}.waits (shard, kind, target, opened_at, run_id) where delivery is not null;
 
@@ -234,7 +253,7 @@ export const migrations: readonly Migration[] = [
     -- The position of its last broadcast.
     position integer not null default 0,
     primary key (shard, name)
-  ) ${stored(`fillfactor = 50, ${busyTable}`)};
+  ) ${stored(`fillfactor = 50, ${vacuumed.passing}`)};
 
   create table ${schema}.broadcasts (
     shard smallint not null,
@@ -251,7 +270,7 @@ export const migrations: readonly Migration[] = [
     -- How many runs got it when it was sent.
     delivered_to integer not null,
     primary key (shard, topic, position)
-  ) ${stored(busyTable)};
+  ) ${stored(vacuumed.passing)};
   -- True for every row: only a query that repeats the condition uses the index. Without statistics, a broadcast that is looked up by its
   -- position would otherwise be looked for here, among all of its topic.
   create unique index broadcasts_id on ${schema}.broadcasts (shard, topic, id) where delivered_to >= 0;
@@ -269,13 +288,8 @@ export const migrations: readonly Migration[] = [
   alter table ${schema}.runs add column wake_names text;
 `,
 
-  // Suspects, which are performed in isolation. The check is known by one name or the other, and is added anew
-  // without a look at the rows: those before know fewer values.
+  // Suspects, which are performed in isolation.
   (schema) => `
-  alter table ${schema}.runs drop constraint if exists runs_readiness_check;
-  alter table ${schema}.runs drop constraint if exists check_readiness;
-  alter table ${schema}.runs add constraint runs_readiness_known
-    check (readiness in ('ready', 'timed', 'isolated', 'blocked', 'leased', 'idle')) not valid;
   create index runs_isolated on ${schema}.runs (shard, type, version, due, id) where readiness = 'isolated';
   `,
 
@@ -305,7 +319,7 @@ export const migrations: readonly Migration[] = [
     -- The time from which a worker may take it.
     due bigint not null,
     primary key (shard, kind, target)
-  ) ${stored(busyTable)};
+  ) ${stored(vacuumed.tiny)};
   create index chores_due on ${schema}.chores (shard, due, kind, target);
   -- The position of the topic when the run subscribed: it gets the broadcasts after that.
   alter table ${schema}.waits add column since integer not null default 0;
@@ -320,11 +334,11 @@ export const migrations: readonly Migration[] = [
   `,
 
   // Keys, which the database makes: no process and no printed SQL ever holds them. A column for each, because rights are
-  // given by column: a role that starts runs sends hints of them, and cannot make tokens.
+  // given by column: a role that starts runs sends hints of them, and cannot make completion tokens.
   (schema) => `
   create table ${schema}.secrets (
     shard smallint not null,
-    -- The key that signs tokens.
+    -- The key that signs completion tokens.
     token_key text not null default ${randomKey},
     -- The key that seals notices to other processes.
     notice_key text not null default ${randomKey},

@@ -36,7 +36,7 @@ export const shown: Payloads = {
   note: 'Payloads are text as in the journal, after the codec.',
 }
 
-/** The data of any entry in `e`. The stored secret of a token, or its hash, is no payload. */
+/** The data of any entry in `e`. The stored secret of a completion token, or its hash, is no payload. */
 export const dataOfAny = `case when e.kind = 'issued' then null else e.data end`
 
 /** Milliseconds as a point in time. */

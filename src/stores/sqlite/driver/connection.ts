@@ -18,6 +18,9 @@ const takeLock = 'delete from sessions where false'
 /** A savepoint that no end of a transaction leaves as it is. */
 const lentMark = 'holdfast_lent'
 
+/** As many pages as SQLite allows a file to have. */
+const mostPages = 4_294_967_294
+
 export class Connection {
   /** The counts of this process through this connection. */
   readonly crowds = new SubscriberCounts()
@@ -27,6 +30,8 @@ export class Connection {
   private readonly isTheirs: boolean
   private readonly mayWait: boolean
   private isClosed = false
+  /** A user's function may have forbidden writes, and they could not be allowed again since. */
+  private mustAllowWrites = false
 
   /** A connection that a user has opened may have a busy timeout of theirs. */
   constructor(driver: Driver, { isTheirs = false }: { readonly isTheirs?: boolean } = {}) {
@@ -77,6 +82,7 @@ export class Connection {
     let begun = false
     try {
       return this.withoutWaiting(() => {
+        if (this.mustAllowWrites) this.allowWrites()
         this.driver.exec('begin immediate')
         begun = true
         const result = work()
@@ -113,6 +119,7 @@ export class Connection {
     this.assertOpen()
     let begun = false
     try {
+      if (this.mustAllowWrites) this.allowWrites()
       this.withoutWaiting(() => this.driver.exec('begin immediate'))
       begun = true
       this.driver.exec(`savepoint ${lentMark}`)
@@ -130,6 +137,27 @@ export class Connection {
     } catch (error) {
       if (error instanceof Error && error.message.includes('no such savepoint')) return false
       throw translated(error)
+    }
+  }
+
+  /**
+   * A user's function may have forbidden writes for the whole connection, kept its locks, or bounded the size of the file.
+   * Bounds on a connection of the user's own stay. Nothing to do on one that is closed.
+   */
+  allowWrites(): void {
+    if (this.isClosed) return
+    this.mustAllowWrites = true
+    this.driver.exec('pragma query_only = off; pragma locking_mode = normal')
+    if (!this.isTheirs) this.driver.exec(`pragma max_page_count = ${mostPages}`)
+    this.mustAllowWrites = false
+  }
+
+  /** The same at the end of a transaction, which must settle either way: if it fails, the next write does it, or reports why not. */
+  tryToAllowWrites(): void {
+    try {
+      this.allowWrites()
+    } catch {
+      // The next write meets the same error, if it lasts.
     }
   }
 

@@ -15,6 +15,13 @@ export function pathOf(address: string): string {
   const path = address.startsWith('file:') ? plain(decoded(withoutHost(address.slice('file:'.length)))) : address
   if (path === '')
     throw refused("it names no file. Write it as in 'app.db', 'file:app.db' or 'file:///var/lib/app.db'.")
+  // Read as a path it would be a file in the root folder.
+  if (/^\/\/[^/]/.test(address)) {
+    throw refused(
+      `two slashes begin the name of a machine. Write the path of a file without them, '${address.slice(2)}', or with one of ` +
+        'them if it begins at the root.',
+    )
+  }
   if (path.includes('\0')) throw refused('a path holds no zero byte.')
   return path
 }

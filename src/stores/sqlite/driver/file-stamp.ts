@@ -17,7 +17,7 @@ export class FileMark {
     this.paths = file === '' ? [] : [file, `${file}-wal`]
   }
 
-  /** The same text as long as no process has written; null if that cannot be told. */
+  /** The same text as long as no process has written; null if that cannot be known. */
   read(): string | null {
     const marks: string[] = []
     for (const path of this.paths) {

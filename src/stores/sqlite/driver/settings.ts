@@ -5,7 +5,7 @@ import { closeSync, fchmodSync, lstatSync, openSync, readlinkSync, statSync, typ
 import { platform } from 'node:os'
 import { HoldfastError } from '../../../core/errors/error.ts'
 import type { Logger } from '../../../core/runtime/ports.ts'
-import { CallQueue } from '../transactions/call-queue.ts'
+import { CallQueue } from './call-queue.ts'
 import type { Connection } from './connection.ts'
 import { translated } from './sqlite-errors.ts'
 
@@ -109,7 +109,7 @@ function turnToWal(db: Connection): void {
   db.exec('pragma journal_mode = wal')
 }
 
-export function warnIfLoose(db: Connection, logger: Pick<Logger, 'warn'> | undefined): void {
+export function warnIfNotDurable(db: Connection, logger: Pick<Logger, 'warn'> | undefined): void {
   const level = Number(db.get('pragma synchronous', [])?.['synchronous'] ?? 2)
   if (level >= 2) return
   logger?.warn(
@@ -120,7 +120,7 @@ export function warnIfLoose(db: Connection, logger: Pick<Logger, 'warn'> | undef
 
 /** Which other users may open a file, by the bits of its mode. */
 const others: readonly (readonly [bits: number, who: string])[] = [
-  [0o006, 'everybody on this machine'],
+  [0o006, 'every user of this machine'],
   [0o060, 'its group'],
 ]
 
@@ -129,7 +129,7 @@ const others: readonly (readonly [bits: number, who: string])[] = [
  * changed.
  */
 export function warnIfShared(file: string, logger: Pick<Logger, 'warn'> | undefined): void {
-  // Rights are not told by a mode on Windows.
+  // On Windows the mode of a file does not say who has rights.
   if (file === '' || platform() === 'win32') return
   const open = [file, `${file}-wal`, `${file}-shm`].flatMap((path) => {
     const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0
@@ -142,6 +142,6 @@ export function warnIfShared(file: string, logger: Pick<Logger, 'warn'> | undefi
   logger?.warn(
     `The SQLite file "${first.path}" can be opened by ${first.who} (${first.mode}), with all that runs hold. If that is not ` +
       `wanted: chmod 600 ${paths}`,
-    { files: open },
+    { sharedFiles: open },
   )
 }

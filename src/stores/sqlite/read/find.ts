@@ -2,6 +2,7 @@
 // from the newest on until it has enough.
 
 import type { Run } from '../../../core/model/run.ts'
+import { createdIds } from '../../../core/rules/find.ts'
 import type { Page, RunFilter } from '../../../store.ts'
 import type { Connection } from '../driver/connection.ts'
 import type { Value } from '../driver/driver.ts'
@@ -64,8 +65,9 @@ class Matching {
     }
     if (statuses !== undefined) this.among('runs.status', statuses)
     if (version !== undefined) this.add('runs.version = ?', version)
-    if (filter.createdFrom !== undefined) this.add('runs.created_at >= ?', filter.createdFrom)
-    if (filter.createdBefore !== undefined) this.add('runs.created_at < ?', filter.createdBefore)
+    const { from, before } = createdIds(filter)
+    if (from !== undefined) this.add(`${this.id} >= ?`, from)
+    if (before !== undefined) this.add(`${this.id} < ?`, before)
   }
 
   get sql(): string {

@@ -13,10 +13,9 @@ import {
   type Message,
 } from '../../../store.ts'
 import { cutBy, loadBudgets, type LoadBudget } from '../../../core/rules/claims/load-budget.ts'
-import type { FeedRange } from '../write/batch.ts'
 import type { Connection } from '../driver/connection.ts'
 import type { Row, Value } from '../driver/driver.ts'
-import { entryOf, messageOf, runOf } from '../schema/rows.ts'
+import { entryOf, messageOf, runOf, type FeedRange } from '../schema/rows.ts'
 
 export function readRun(db: Connection, id: string): Run | undefined {
   const row = db.get('select * from runs where shard = 0 and id = ?', [id])
@@ -179,7 +178,7 @@ export function readChanges(db: Connection, after: number, limit: number): reado
   return changes
 }
 
-/** What the secrets of tokens are made with. */
+/** What the secrets of completion tokens are made with. */
 export function readTokenKey(db: Connection): string {
   const row = db.get('select token_key from secrets where shard = 0', [])
   if (row !== undefined) return row['token_key'] as string

@@ -10,9 +10,11 @@ import type { MessagePolicy } from '../../../core/model/topic.ts'
 import type { Broadcast } from '../../../core/model/topic.ts'
 import {
   damageOf,
+  numberIn,
   policyIn,
   policyOf,
   tagsIn,
+  timeIn,
   controlRequestIn,
   type PolicyColumns,
 } from '../../../core/rows/run-row.ts'
@@ -73,7 +75,7 @@ export function runOf(given: Row): Run {
     id: row.id,
     shard: row.shard,
     type: row.type,
-    version: row.version,
+    version: numberIn(row.version),
     key: row.key,
     keyScope: row.key_scope,
     idempotencyKey: row.idempotency_key,
@@ -84,25 +86,25 @@ export function runOf(given: Row): Run {
     keyId: row.key_id,
     status: row.status,
     readiness: row.readiness,
-    priority: row.priority,
-    due: row.due,
-    seq: row.seq,
-    base: row.base,
-    inbox: row.inbox,
+    priority: numberIn(row.priority),
+    due: timeIn(row.due),
+    seq: numberIn(row.seq),
+    base: numberIn(row.base),
+    inbox: numberIn(row.inbox),
     wakeNames: wakeNamesIn(row.wake_names, row.token),
     watched: row.watched === 1,
     controlRequest: controlRequest ?? null,
     undo: row.undo,
-    crashes: row.crashes,
-    token: row.token,
+    crashes: numberIn(row.crashes),
+    token: numberIn(row.token),
     session: row.session,
-    deadline: row.deadline,
-    timeoutAt: row.timeout_at,
-    expiresAt: row.expires_at,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    endedAt: row.ended_at,
-    deletedAt: row.deleted_at,
+    deadline: timeIn(row.deadline),
+    timeoutAt: timeIn(row.timeout_at),
+    expiresAt: timeIn(row.expires_at),
+    createdAt: numberIn(row.created_at),
+    updatedAt: numberIn(row.updated_at),
+    endedAt: timeIn(row.ended_at),
+    deletedAt: timeIn(row.deleted_at),
     deleteReason: row.delete_reason,
     ...damageOf(tags, controlRequest),
   }
@@ -113,8 +115,8 @@ export function controlRequestOf(text: string | null): ControlRequest | null {
 }
 
 export function entryOf(given: Row): Entry {
-  const { transition_id: transition, ...row } = given as unknown as EntryRow
-  return entryOfRow({ ...row, transition })
+  const { seq, at, kind, name, meta, data, transition_id: transition } = given as unknown as EntryRow
+  return entryOfRow({ seq, at, kind, name, meta, data, transition })
 }
 
 interface MessageRow extends PolicyColumns {
@@ -206,3 +208,6 @@ export function choreOf(given: Row): Chore {
 export function policyText(policy: MessagePolicy | null): string | null {
   return policy === null ? null : JSON.stringify(policy)
 }
+
+/** A member of the list that a row of the feed keeps: entries of one run, from the first to the last `seq`. */
+export type FeedRange = readonly [runId: string, first: number, last: number]

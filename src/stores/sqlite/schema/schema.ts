@@ -241,7 +241,7 @@ export const migrations: readonly string[] = [
   create index runs_keyed on runs (shard, key_id) where key_id is not null and ended_at is null and deleted_at is null;
   `,
 
-  // The key from which the secrets of tokens are derived: 256 random bits.
+  // The key from which the secrets of completion tokens are derived: 256 random bits.
   `
   create table secrets (
     shard integer not null primary key,

@@ -8,7 +8,7 @@
 
 import { HoldfastError } from '../../../core/errors/error.ts'
 import { fatal } from '../../../core/definition/retry-mark.ts'
-import { longestTimerMs } from './call-queue.ts'
+import { longestTimerMs } from '../driver/call-queue.ts'
 import type { Connection } from '../driver/connection.ts'
 import { isInTransaction, userHandle } from './user-handle.ts'
 import { lend, type Loan } from './loan.ts'
@@ -59,10 +59,15 @@ export class LentTransaction {
     })
   }
 
-  /** Throws if it is over, or if the function has ended it by itself: at the end it also shows if another one was begun. */
+  /**
+   * Throws if it is over, or if the function has ended it by itself: at the end it also shows if another one was begun. From
+   * here on the engine writes, so temporary tables of the function go: one named `runs` would stand in the place of ours.
+   */
   assertOpen(): void {
     assertLent(this.handle)
     if (!isInTransaction(userHandle(this.parts.db.database))) throw endedByUser()
+    this.parts.db.allowWrites()
+    dropTemporary(this.parts.db)
   }
 
   rollBack(because: unknown): void {
@@ -93,6 +98,7 @@ export class LentTransaction {
     clearTimeout(this.timer)
     this.parts.signal?.removeEventListener('abort', this.abort)
     this.loan.takeBack()
+    this.parts.db.tryToAllowWrites()
     this.parts.onOver(isCommitted)
   }
 }
@@ -100,6 +106,17 @@ export class LentTransaction {
 /** A connection that was lent throws at every touch once it was taken back. */
 export function assertLent(handle: object): void {
   void (handle as { readonly exec?: unknown }).exec
+}
+
+/** Virtual tables first, which take their shadow tables with them; a table takes its triggers. */
+const temporaries = `select type, name from sqlite_temp_master
+  where type in ('table', 'view', 'trigger') and name not like 'sqlite\\_%' escape '\\' order by type = 'table', rootpage`
+
+function dropTemporary(db: Connection): void {
+  const found = db.read(() => db.all(temporaries, []))
+  for (const { type, name } of found) {
+    db.exec(`drop ${String(type)} if exists temp."${String(name).replaceAll('"', '""')}"`)
+  }
 }
 
 function endedByUser(): Error {
@@ -112,7 +129,7 @@ function endedByUser(): Error {
 function tooLong(ms: number): HoldfastError {
   const message =
     `A transaction was open for ${Math.round(ms)} ms, the storage timeout, and was rolled back: SQLite has one writer at ` +
-    'a time, and everyone else was waiting. Inside it, reach Holdfast only through holdfast.using(tx), and do slow ' +
+    'a time, and every other writer was waiting. Inside it, reach Holdfast only through holdfast.using(tx), and do slow ' +
     'work before it.'
   return new HoldfastError('STORE_UNAVAILABLE', message)
 }

@@ -2,6 +2,7 @@
 // is taken back, every object that was made from it refuses to work, so that code which goes on after its time can write
 // neither outside of the transaction nor into another one.
 
+import { fatal } from '../../../core/definition/retry-mark.ts'
 import { HoldfastError } from '../../../core/errors/error.ts'
 
 export interface Loan<Thing extends object> {
@@ -17,6 +18,9 @@ const origins = new WeakMap<object, object>()
  * savepoint.
  */
 const lends = new Set<string | symbol>(['prepare', 'iterate', 'transaction'])
+
+/** The connection is the store's, and every other run of the process needs it. */
+const ours = new Set<string | symbol>(['close', 'open', Symbol.for('nodejs.dispose'), Symbol.dispose ?? 'dispose'])
 
 /** The connection itself, whether it was lent or not. */
 export function originOf(handle: object): object {
@@ -42,6 +46,7 @@ export function lend<Thing extends object>(thing: Thing): Loan<Thing> {
         if (typeof value !== 'function' || key === 'constructor') return value
         return (...given: unknown[]): unknown => {
           assertLent()
+          if (origin === (thing as object) && ours.has(key)) throw notYours(key)
           const answer: unknown = Reflect.apply(value, target, given)
           if (answer === target) return wrapped
           return lends.has(key) && isObject(answer) ? wrap(answer) : answer
@@ -57,6 +62,13 @@ export function lend<Thing extends object>(thing: Thing): Loan<Thing> {
     return wrapped
   }
   return { lent: wrap(thing), takeBack: () => (isOver = true) }
+}
+
+function notYours(method: string | symbol): Error {
+  const message =
+    `The connection of a transaction belongs to Holdfast: do not call ${String(method)}() on it. Return from the function ` +
+    'instead.'
+  return fatal(new HoldfastError('INVALID_OPTION', message))
 }
 
 function isObject(value: unknown): value is object {

@@ -18,7 +18,7 @@ import type {
 } from '../../../store.ts'
 import { Batch } from '../write/batch.ts'
 import { SqliteUnitOfWork } from '../write/unit-of-work.ts'
-import type { CallQueue } from './call-queue.ts'
+import type { CallQueue } from '../driver/call-queue.ts'
 import { commitOne } from '../write/commit.ts'
 import type { Connection } from '../driver/connection.ts'
 import { deliverOne } from '../write/deliver.ts'

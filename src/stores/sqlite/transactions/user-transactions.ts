@@ -13,7 +13,7 @@
 import { HoldfastError } from '../../../core/errors/error.ts'
 import type { Logger } from '../../../core/runtime/ports.ts'
 import type { Hint, TransactOptions, TransactionStore } from '../../../store.ts'
-import { CallQueue } from './call-queue.ts'
+import { CallQueue } from '../driver/call-queue.ts'
 import type { Connection } from '../driver/connection.ts'
 import type { Gate } from './gate.ts'
 import { isInTransaction, userHandle, type UserHandle } from './user-handle.ts'

@@ -7,9 +7,7 @@ import type { Run } from '../../../core/model/run.ts'
 import type { Hint } from '../../../store.ts'
 import type { Connection } from '../driver/connection.ts'
 import type { Row, Value } from '../driver/driver.ts'
-
-/** [run, first seq, last seq] */
-export type FeedRange = readonly [runId: string, first: number, last: number]
+import type { FeedRange } from '../schema/rows.ts'
 
 export interface Depth {
   readonly seq: number

@@ -1,7 +1,17 @@
 // The sessions. A session opens with its first heartbeat and lives until its time runs out and a rescue notices, or until it
 // ends itself. It never comes back, so its row stays.
 
-import { unknownLeasesAtOnce } from '../../../core/rules/claims/heartbeat.ts'
+import type { RunStatus } from '../../../core/model/run.ts'
+import {
+  answerBeat,
+  answerListed,
+  answerUnlisted,
+  lostPlaces,
+  nothingUnlisted,
+  type BeatRow,
+  type ListedAnswer,
+  type UnlistedAnswer,
+} from '../../../core/rules/claims/heartbeat.ts'
 import type { Clock } from '../../../core/runtime/ports.ts'
 import type { Beat, BeatRequest, HeldClaim } from '../../../store.ts'
 import type { Batch } from './batch.ts'
@@ -12,20 +22,14 @@ import { nowExpression, nowSql } from '../driver/settings.ts'
 export function beat(db: Connection, clock: Pick<Clock, 'now'> | undefined, request: BeatRequest): Beat {
   const { session, held = [], seeksUnknownLeases = true } = request
   const { alive, now } = keepAlive(db, clock, request)
-  const listedAnswer = listedOf(db, now, session, held, alive)
-  if (alive) extend(db, now, held, listedAnswer.lost)
-  const unlisted = seeksUnknownLeases
-    ? unlistedOf(db, now, session, held)
-    : { unknownLeases: [], controlRequests: [], timedOut: [] }
-  return {
-    alive,
-    lost: listedAnswer.lost.map(({ runId }) => runId),
-    unknownLeases: unlisted.unknownLeases,
-    controlRequests: onceById([...listedAnswer.controlRequests, ...unlisted.controlRequests], ({ runId }) => runId),
-    messages: listedAnswer.messages,
-    timedOut: onceById([...listedAnswer.timedOut, ...unlisted.timedOut], (runId) => runId),
-    now,
+  const listed = listedOf(db, now, session, held)
+  const lost = lostPlaces(request, alive, listed)
+  if (alive) {
+    const isHeld = (_: HeldClaim, place: number): boolean => !lost.has(place)
+    extend(db, now, held.filter(isHeld))
   }
+  const unlisted = seeksUnknownLeases ? unlistedOf(db, now, session, held) : nothingUnlisted
+  return answerBeat(request, alive, { listed, unlisted }, now)
 }
 
 interface Kept {
@@ -33,7 +37,7 @@ interface Kept {
   readonly now: number
 }
 
-/** One statement, which also tells the time: every process beats all the time, most of them with nothing else to say. */
+/** One statement, which also reads the time: every process beats all the time, most of them with nothing else to say. */
 function keepAlive(
   db: Connection,
   clock: Pick<Clock, 'now'> | undefined,
@@ -52,8 +56,38 @@ function keepAlive(
   ) as { readonly alive_until: number; readonly ended_at: number | null } | undefined
   const alive = row?.ended_at === null
   // The row of an ended session has another time.
-  const listedAnswer = alive ? (row?.alive_until ?? 0) - leaseMs : (db.get(nowSql, [])?.['now'] as number)
-  return { alive, now: now ?? listedAnswer }
+  const storeTime = alive ? (row?.alive_until ?? 0) - leaseMs : (db.get(nowSql, [])?.['now'] as number)
+  return { alive, now: now ?? storeTime }
+}
+
+/** The columns that the rules of a heartbeat judge by. */
+const beatColumns = ['id', 'session', 'token', 'status', 'control_request', 'inbox', 'timeout_at', 'deleted_at']
+  .map((column) => `run.${column} as ${column}`)
+  .join(', ')
+
+interface BeatColumns {
+  readonly id: string
+  readonly session: string | null
+  readonly token: number
+  readonly status: RunStatus
+  readonly control_request: string | null
+  readonly inbox: number
+  readonly timeout_at: number | null
+  readonly deleted_at: number | null
+}
+
+function beatRowOf(row: BeatColumns): BeatRow {
+  const { id, session, token, status, inbox, timeout_at: timeoutAt, deleted_at: deletedAt } = row
+  return {
+    id,
+    session,
+    token,
+    status,
+    controlRequest: controlRequestOf(row.control_request),
+    inbox,
+    timeoutAt,
+    deletedAt,
+  }
 }
 
 /** That a run is on a list of ids: in this form SQLite and Turso both go along the index. */
@@ -61,65 +95,40 @@ export const isListed = `rowid in (
   select run.rowid from json_each(?) as one cross join runs as run
   where run.shard = 0 and run.id = cast(one.value as text))`
 
-/** The answers about listed runs: each is looked up by its id. Mostly there are none. */
+/**
+ * The listed runs about which there may be something to report, each looked up by its id. Mostly there are none, so this leaves
+ * out those that are held as listed and that nothing has happened to; the rules judge the others.
+ */
 export const listedSql = `
   select * from (
-    select one.key as place, run.control_request, run.inbox,
-      run.session is ? as mine,
+    select one.key as place, ${beatColumns},
       run.session is ? and run.token = one.value ->> 1 and run.status in ('running', 'cancelling') as held,
-      run.session is ? and run.status = 'running' and run.deleted_at is null
-        and run.timeout_at is not null and run.timeout_at <= ? as over,
       one.value ->> 2 as known
-    from json_each(?) as one left join runs as run on run.shard = 0 and run.id = cast(one.value ->> 0 as text)) as judged
-  where coalesce(held, 0) = 0 or over or (mine and control_request is not null) or inbox > known`
-
-interface LookRow {
-  readonly place: number
-  readonly control_request: string | null
-  readonly inbox: number | null
-  readonly mine: number | null
-  readonly held: number | null
-  readonly over: number | null
-  readonly known: number | null
-}
+    from json_each(?) as one left join runs as run on run.shard = 0 and run.id = cast(one.value ->> 0 as text)) as looked
+  where coalesce(held, 0) = 0 or timeout_at <= ? or control_request is not null or inbox > known`
 
 export const extendSql = `update runs set deadline = ? where ${isListed}`
 
 const begunSql = 'update runs set crashes = ? where shard = 0 and id = ?'
 
-interface Listed extends Pick<Beat, 'messages' | 'controlRequests' | 'timedOut'> {
-  readonly lost: readonly HeldClaim[]
-}
+/** A row without a run has only its place. */
+type ListedRow = { readonly place: number } & (BeatColumns | { readonly id: null })
 
-function listedOf(db: Connection, now: number, session: string, held: readonly HeldClaim[], alive: boolean): Listed {
-  if (held.length === 0) return { lost: [], messages: [], controlRequests: [], timedOut: [] }
+function listedOf(db: Connection, now: number, session: string, held: readonly HeldClaim[]): readonly ListedAnswer[] {
+  if (held.length === 0) return []
   const claims = JSON.stringify(held.map(({ runId, token, inbox }) => [runId, token, inbox ?? null]))
-  const rows = db.all(listedSql, [session, session, session, now, claims]) as unknown as LookRow[]
-  const byPlace = new Map(rows.map((row) => [row.place, row]))
-  const listedAnswer = held.map((claim, place) => ({ claim, runId: claim.runId, row: byPlace.get(place) }))
-  const isLost = (row: LookRow | undefined): boolean => !alive || (row !== undefined && row.held !== 1)
-  return {
-    lost: listedAnswer.filter(({ row }) => isLost(row)).map(({ claim }) => claim),
-    messages: listedAnswer.flatMap(({ runId, row }) => {
-      const inbox = row?.inbox ?? null
-      const isNews = inbox !== null && (row?.known ?? null) !== null && inbox > (row?.known ?? 0) && !isLost(row)
-      return isNews ? [{ runId, inbox }] : []
-    }),
-    controlRequests: listedAnswer.flatMap(({ runId, row }) => {
-      const controlRequest = row?.mine === 1 ? controlRequestOf(row.control_request) : null
-      return controlRequest === null ? [] : [{ runId, controlRequest }]
-    }),
-    timedOut: listedAnswer.filter(({ row }) => row?.over === 1).map(({ runId }) => runId),
-  }
+  const rows = db.all(listedSql, [session, claims, now]) as unknown as ListedRow[]
+  return rows.flatMap((row) => {
+    const claim = held[row.place]
+    const run = row.id === null ? undefined : beatRowOf(row)
+    return claim === undefined ? [] : [answerListed(session, claim, row.place, run, now)]
+  })
 }
 
 /** Those that are held get their new deadline, or the mark that they have begun. */
-function extend(db: Connection, now: number, held: readonly HeldClaim[], lost: readonly HeldClaim[]): void {
-  const gone = new Set(lost)
+function extend(db: Connection, now: number, held: readonly HeldClaim[]): void {
   const extended = new Map<number, string[]>()
-  for (const claim of held) {
-    if (gone.has(claim)) continue
-    const { runId, extendMs, begun } = claim
+  for (const { runId, extendMs, begun } of held) {
     // A suspect begins alone.
     if (begun !== undefined) db.run(begunSql, [begun, runId])
     if (extendMs !== null) {
@@ -132,44 +141,16 @@ function extend(db: Connection, now: number, held: readonly HeldClaim[], lost: r
   for (const [ms, ids] of extended) db.run(extendSql, [now + ms, JSON.stringify(ids)])
 }
 
-/** One scan of the runs that the session holds and did not list. Turso must be told of the index; SQLite would find it. */
+/** One scan of the runs that the session holds and did not list. Turso needs the name of the index; SQLite would find it. */
 export const unknownLeasesSql = `
-  select id, token, control_request, status in ('running', 'cancelling') as held,
-    status = 'running' and deleted_at is null and timeout_at is not null and timeout_at <= ? as over
-  from runs indexed by runs_held
+  select ${beatColumns} from runs as run indexed by runs_held
   where shard = 0 and session is not null and session = ? and id not in (select value from json_each(?))
   order by id`
 
-interface UnknownLeaseRow {
-  readonly id: string
-  readonly token: number
-  readonly control_request: string | null
-  readonly held: number
-  readonly over: number
-}
-
-type Unlisted = Pick<Beat, 'controlRequests' | 'timedOut' | 'unknownLeases'>
-
-function unlistedOf(db: Connection, now: number, session: string, held: readonly HeldClaim[]): Unlisted {
+function unlistedOf(db: Connection, now: number, session: string, held: readonly HeldClaim[]): UnlistedAnswer {
   const listed = JSON.stringify(held.map(({ runId }) => runId))
-  const rows = db.all(unknownLeasesSql, [now, session, listed]) as unknown as UnknownLeaseRow[]
-  return {
-    controlRequests: rows.flatMap(({ id, control_request: text }) => {
-      const controlRequest = controlRequestOf(text)
-      return controlRequest === null ? [] : [{ runId: id, controlRequest }]
-    }),
-    timedOut: rows.filter(({ over }) => over === 1).map(({ id }) => id),
-    unknownLeases: rows
-      .filter((row) => row.held === 1)
-      .slice(0, unknownLeasesAtOnce)
-      .map(({ id, token }) => ({ runId: id, token })),
-  }
-}
-
-/** In the order of their ids, each once. */
-function onceById<One>(all: readonly One[], idOf: (one: One) => string): readonly One[] {
-  const byId = new Map(all.map((one) => [idOf(one), one]))
-  return [...byId.values()].sort((a, b) => (idOf(a) < idOf(b) ? -1 : 1))
+  const rows = db.all(unknownLeasesSql, [session, listed]) as unknown as BeatColumns[]
+  return answerUnlisted(rows.map(beatRowOf), now)
 }
 
 export function hasEnded(db: Connection, session: string): boolean {

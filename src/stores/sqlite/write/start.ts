@@ -2,7 +2,7 @@
 // indexes guarantee it. Most runs have no keys, and then none are looked for.
 
 import { bug } from '../../../core/errors/error.ts'
-import type { MessageDraft } from '../../../core/rules/messages/unit-of-work.ts'
+import type { MessageDraft } from '../../../core/model/message.ts'
 import { uniqueText } from '../../../core/model/key.ts'
 import { newRow } from '../../../core/rules/new-row.ts'
 import { startRun, type StartWork, type Twin } from '../../../core/rules/start.ts'

@@ -15,12 +15,17 @@ import { firstUnread, firstWaiters } from '../../../core/rules/messages/exchange
 import type {
   UnitOfWork,
   KeptBroadcast,
-  MessageDraft,
   UnreadPage,
   WaiterPage,
   WaitRow,
 } from '../../../core/rules/messages/unit-of-work.ts'
-import { deliveryOutcomeOf, type Fate, type Message, type DeliveryOutcome } from '../../../core/model/message.ts'
+import {
+  deliveryOutcomeOf,
+  type Fate,
+  type Message,
+  type MessageDraft,
+  type DeliveryOutcome,
+} from '../../../core/model/message.ts'
 import type { Rewrite } from '../../../core/rules/rewrite.ts'
 import type { Run } from '../../../core/model/run.ts'
 import type { Broadcast, Delivery } from '../../../core/model/topic.ts'

@@ -83,7 +83,7 @@ export const fenceCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a write to a run that does not exist is told so and creates nothing',
+    name: 'a write to a run that does not exist is refused and creates nothing',
     async run({ store, newRun, transition, send }) {
       const { id: runId } = newRun()
       const held = { runId, seq: 0, lease: { session: 'me', token: 1 } }

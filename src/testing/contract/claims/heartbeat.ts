@@ -28,8 +28,8 @@ export const heartbeatCases: readonly ContractCase[] = [
       controlled(await control(a.runId, ask.cancel), 'requested')
       controlled(await control(strange.runId, ask.pause), 'requested')
       await clock.advance(9)
-      const told = await beat('me', { held: claims([a, b, c]) })
-      assert.deepEqual(told, {
+      const answer = await beat('me', { held: claims([a, b, c]) })
+      assert.deepEqual(answer, {
         alive: true,
         lost: [],
         unknownLeases: [],
@@ -65,7 +65,8 @@ export const heartbeatCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a beat that seeks no strays tells of the runs that it lists, and of no others',
+    name: 'a heartbeat that seeks no unknown leases answers for the runs that it lists, and for no others',
+    near: true,
     async run({ clock, beat, hold, control, deliver, message }) {
       await beat('me', { leaseMs: 100_000 })
       const listed = [await hold({ lease, timeoutMs: 50 }), await hold({ lease }), await hold({ lease })]
@@ -80,8 +81,8 @@ export const heartbeatCases: readonly ContractCase[] = [
       await clock.advance(50)
       // One of them twice: it is reported once.
       const held = claims([strange, late, paused, receiver, late, paused]).map((claim) => ({ ...claim, inbox: 0 }))
-      const told = await beat('me', { leaseMs: 100_000, held, seeksUnknownLeases: false })
-      assert.deepEqual(told, {
+      const answer = await beat('me', { leaseMs: 100_000, held, seeksUnknownLeases: false })
+      assert.deepEqual(answer, {
         alive: true,
         lost: [strange.runId],
         unknownLeases: [],
@@ -120,9 +121,9 @@ export const heartbeatCases: readonly ContractCase[] = [
       await park(parked)
       controlled(await control(cancelled.runId, ask.cancelNow), 'done')
       const strange = { runId: newRun().id, lease, seq: 1 }
-      const told = await beat('me', { held: claims([cancelled, late, kept, strange, given, ended, parked]) })
+      const answer = await beat('me', { held: claims([cancelled, late, kept, strange, given, ended, parked]) })
       const lost = [cancelled, late, strange, given, ended, parked].map(({ runId }) => runId)
-      assert.deepEqual(told.lost, lost)
+      assert.deepEqual(answer.lost, lost)
       await store.release([{ runId: kept.runId, ...kept.lease }])
       await store.control([late, given].map(({ runId }) => ({ id: `remove ${runId}`, runId, ...ask.cancelNow })))
       await take(kept.runId, 'me')
@@ -135,8 +136,8 @@ export const heartbeatCases: readonly ContractCase[] = [
       await beat('me')
       const held = await hold({ lease, leaseMs: 50 })
       const before = await run(held.runId)
-      const told = await beat('me', { end: true, held: claims([held], 500) })
-      assert.deepEqual([told.alive, told.lost], [false, [held.runId]])
+      const answer = await beat('me', { end: true, held: claims([held], 500) })
+      assert.deepEqual([answer.alive, answer.lost], [false, [held.runId]])
       assert.deepEqual(await run(held.runId), before, 'its deadline is not moved')
     },
   },
@@ -161,7 +162,7 @@ export const heartbeatCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a session that holds a thousand runs is told of all of them at once',
+    name: 'a session that holds a thousand runs learns of all of them at once',
     async run({ store, beat, newRun }) {
       await beat('me')
       const made = Array.from({ length: 1_000 }, () => newRun({ lease }))
@@ -173,7 +174,7 @@ export const heartbeatCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a run whose time is over is not told once it is being cancelled or was removed: time bounds neither',
+    name: 'a run whose time is over is not reported once it is being cancelled or was removed: time bounds neither',
     async run({ clock, beat, hold, control }) {
       await beat('me', { leaseMs: 100_000 })
       const held = await hold({ lease, timeoutMs: 50 })

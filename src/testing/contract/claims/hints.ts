@@ -28,7 +28,7 @@ export const hintCases: readonly ContractCase[] = [
       const claimed: number[] = []
       const unsubscribe = await store.listen(() => void claim().then(({ runs }) => claimed.push(runs.length)))
       await start()
-      await eventually(() => (claimed.includes(1) ? true : null), 'the run is claimed by the one who was told')
+      await eventually(() => (claimed.includes(1) ? true : null), 'the run is claimed by the store that got the hint')
       unsubscribe()
     },
   },
@@ -130,21 +130,21 @@ export const hintCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'every listener is told, and none after it has unsubscribed',
+    name: 'every listener is notified, and none after it has unsubscribed',
     needs: 'notifies',
     async run({ store, start }) {
       const [first, second]: [Hint[], Hint[]] = [[], []]
       const stopFirst = await store.listen((hint) => first.push(hint))
       const stopSecond = await store.listen((hint) => second.push(hint))
       await start()
-      await eventually(() => (first.length > 0 && second.length > 0 ? true : null), 'both are told')
+      await eventually(() => (first.length > 0 && second.length > 0 ? true : null), 'both get the hint')
       stopFirst()
       stopFirst()
       const heard = first.length
       await start({ type: 'after.unsubscribing' })
       await eventually(
         () => (second.some((hint) => hint.kind === 'ready' && hint.type === 'after.unsubscribing') ? true : null),
-        'the other is told',
+        'the other gets the hint',
       )
       assert.equal(first.length, heard)
       stopSecond()

@@ -65,8 +65,10 @@ export const rescueCases: readonly ContractCase[] = [
           assert.deepEqual(await send(transition(held, { append: [], status: 'waiting', parkIf: { inbox: 0 } })), lost)
         }
         await store.release([{ runId: zombie.runId, ...zombie.lease }])
-        const told = await beat('dead', { held: [{ runId: zombie.runId, token: zombie.lease.token, extendMs: 5_000 }] })
-        assert.deepEqual([told.alive, told.lost], [false, [zombie.runId]])
+        const answer = await beat('dead', {
+          held: [{ runId: zombie.runId, token: zombie.lease.token, extendMs: 5_000 }],
+        })
+        assert.deepEqual([answer.alive, answer.lost], [false, [zombie.runId]])
         assert.deepEqual([await run(zombie.runId), await journal(zombie.runId)], before)
       }
       await late()

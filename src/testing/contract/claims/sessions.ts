@@ -41,7 +41,7 @@ export const sessionCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a session that was declared dead is told so at every beat and never comes back',
+    name: 'a session that was declared dead learns so at every beat and never comes back',
     async run({ clock, beat, rescue }) {
       await beat('me')
       await clock.advance(30_000)
@@ -135,7 +135,7 @@ export const sessionCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'PQ-C3 only the holder of a run moves its deadline; another session is told that it has lost the run',
+    name: 'PQ-C3 only the holder of a run moves its deadline; another session learns that it has lost the run',
     async run({ clock, hold, beat, run, store }) {
       await beat('me')
       const [held, given] = [

@@ -44,7 +44,7 @@ export const timeoutCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a run whose time is over neither succeeds nor begins anew: it is told so, and nothing is appended',
+    name: 'a run whose time is over neither succeeds nor begins anew: it is refused, and nothing is appended',
     async run({ clock, selector, hold, commit, send, transition, run, journal }) {
       const held = await hold({ timeoutMs: 1_000 })
       await clock.advance(999)
@@ -106,7 +106,7 @@ export const timeoutCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a held run that is over time is told to its holder and to no other, and is left to it',
+    name: 'a held run that is over time is reported to its holder and to no other, and is left to it',
     async run({ clock, hold, beat, rescue, run, commit }) {
       await beat('me', { leaseMs: 100_000 })
       await beat('you', { leaseMs: 100_000 })

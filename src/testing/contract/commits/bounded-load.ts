@@ -75,7 +75,7 @@ export const boundedLoadCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'messages are bounded in the same way, apart from entries, and it is told that there may be more',
+    name: 'messages are bounded in the same way, apart from entries, and the answer says that there may be more',
     async run({ store, hold, deliver, message }) {
       const [a, b] = [await hold(), await hold()]
       for (const { runId } of [a, b]) {

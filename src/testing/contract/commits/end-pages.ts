@@ -65,7 +65,7 @@ async function expectNotified(bench: ContractBench, ids: readonly string[], coun
 }
 
 /** The message that a run got about the end that it waited for. */
-async function told(bench: ContractBench, runId: string): Promise<readonly Ended['status'][]> {
+async function endsSeenBy(bench: ContractBench, runId: string): Promise<readonly Ended['status'][]> {
   return (await bench.mailbox(runId)).map((message) => (saidBy(message) as Ended).status)
 }
 
@@ -89,14 +89,14 @@ const notifiedAtEveryEnd = endPaths.map((way): ContractCase => ({
     await expectNotified(bench, waits, first)
     await bench.chores()
     await expectNotified(bench, waits, first + 3)
-    assert.deepEqual(await told(bench, waits.at(-1) as string), [way.status])
+    assert.deepEqual(await endsSeenBy(bench, waits.at(-1) as string), [way.status])
   },
 }))
 
 export const endPageCases: readonly ContractCase[] = [
   ...notifiedAtEveryEnd,
   {
-    name: 'an end is told in pages, to each who waits once and to the longest waiting first, however many do the chores',
+    name: 'an end is reported in pages, to each run that waits once and to the longest waiting first, however many do the chores',
     slow: true,
     async run(bench) {
       const held = await bench.hold()
@@ -130,7 +130,7 @@ export const endPageCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a child that waits for its parent is told and cancelled, also if a page ends between the two',
+    name: 'a child that waits for its parent is notified and cancelled, also if a page ends between the two',
     async run(bench) {
       const parent = await bench.hold()
       const waits = await watchers(bench, [parent], first - 1)
@@ -159,7 +159,7 @@ export const endPageCases: readonly ContractCase[] = [
       await bench.commit(leaving, { append: [waiting('gone')], outbound: outbound({ unwatches: [watched] }) })
       const late = await bench.hold()
       await bench.commit(late, { append: [waiting()], outbound: outbound({ watches: [watched] }) })
-      assert.deepEqual(await told(bench, late.runId), ['succeeded'])
+      assert.deepEqual(await endsSeenBy(bench, late.runId), ['succeeded'])
       await bench.chores()
       await expectNotified(bench, waits, first + 1)
       assert.deepEqual(await inboxes(bench, [leaving.runId, late.runId]), [0, 1])
@@ -179,8 +179,8 @@ export const endPageCases: readonly ContractCase[] = [
       await bench.commit(await bench.take(held.runId), over)
       await bench.chores()
       await expectNotified(bench, waits, waits.length)
-      assert.deepEqual(await told(bench, waits[0] as string), ['failed'])
-      assert.deepEqual(await told(bench, waits.at(-1) as string), ['succeeded'])
+      assert.deepEqual(await endsSeenBy(bench, waits[0] as string), ['failed'])
+      assert.deepEqual(await endsSeenBy(bench, waits.at(-1) as string), ['succeeded'])
       for (const { status } of await rows(bench, children)) assert.equal(status, 'cancelling')
     },
   },
@@ -199,7 +199,7 @@ export const endPageCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'every run that waits for a removed run is told that it does not exist, however many there are',
+    name: 'every run that waits for a removed run learns that it does not exist, however many there are',
     async run(bench) {
       const { id } = await bench.start()
       const waits = await watchers(bench, [{ runId: id }], first + 2)
@@ -207,11 +207,11 @@ export const endPageCases: readonly ContractCase[] = [
       await expectNotified(bench, waits, first)
       await bench.chores()
       await expectNotified(bench, waits, waits.length)
-      assert.deepEqual(await told(bench, waits.at(-1) as string), ['not-found'])
+      assert.deepEqual(await endsSeenBy(bench, waits.at(-1) as string), ['not-found'])
     },
   },
   {
-    name: 'runs that end together with many who wait for each of them tell all of these',
+    name: 'runs that end together with many that wait for each of them notify all of these',
     async run(bench) {
       const ends: Held[] = []
       for (let index = 0; index < 14; index += 1) ends.push(await bench.hold())

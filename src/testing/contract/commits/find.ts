@@ -134,7 +134,7 @@ export const findCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a count stops where it is told to',
+    name: 'a count stops at its bound',
     async run({ store, start }) {
       for (let count = 0; count < 5; count += 1) await start({ tags: ['t'] })
       for (const filter of [{}, { tag: 't' }]) {

@@ -150,7 +150,7 @@ export const parkCases: readonly ContractCase[] = [
             ? await Promise.all([park(), deliverOne()])
             : await Promise.all([deliverOne(), park()]).then(([a, b]) => [b, a] as const)
         const { released } = succeeded(parked)
-        assert.equal(delivered.outcome, released ? 'delivered' : 'queued', 'the sender is told what happened')
+        assert.equal(delivered.outcome, released ? 'delivered' : 'queued', 'the answer says what happened')
         const { runs } = await claim()
         assert.deepEqual(ids(runs), released ? [given.id] : [], 'it is claimable, or still held by who must look again')
         assert.equal((await run(given.id)).status, 'running')

@@ -127,7 +127,7 @@ export const repeatCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'one transition that is sent many times at once is one entry, and every sender is told of success',
+    name: 'one transition that is sent many times at once is one entry, and every sender learns of success',
     async run({ hold, transition, send, journal }) {
       const held = await hold()
       const given = transition(held)

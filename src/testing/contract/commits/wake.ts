@@ -70,9 +70,9 @@ export const wakeCases: readonly ContractCase[] = [
       await store.release([{ runId: given.runId, ...given.lease }])
       for (const { runId } of [parked, given, theirs]) await deliver(message(runId))
       const strange = { runId: newRun().id, lease, seq: 1 }
-      const told = await beat('me', { held: [parked, given, theirs, strange].map((one) => claimOf(one, 0)) })
-      assert.deepEqual(told.messages, [])
-      assert.equal(told.lost.length, 4)
+      const answer = await beat('me', { held: [parked, given, theirs, strange].map((one) => claimOf(one, 0)) })
+      assert.deepEqual(answer.messages, [])
+      assert.equal(answer.lost.length, 4)
     },
   },
   {

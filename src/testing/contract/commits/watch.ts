@@ -56,7 +56,7 @@ export const watchCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a run that knows its mailbox to be empty still tells of its end who waits for it',
+    name: 'a run that knows its mailbox to be empty still notifies the runs that wait for its end',
     async run(bench) {
       const target = await bench.hold()
       const watcher = await parkWatching(bench, [endOf(target.runId)])
@@ -126,7 +126,7 @@ export const watchCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a run that waits no more on another one is not told of its end',
+    name: 'a run that waits no more on another one is not notified of its end',
     async run(bench) {
       const target = await bench.hold()
       const watcher = await parkWatching(bench, [endOf(target.runId)])
@@ -152,7 +152,7 @@ export const watchCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'one that stops watching keeps no other from being told',
+    name: 'one that stops watching keeps no other from being notified',
     async run(bench) {
       const target = await bench.hold()
       const [one, other] = [await bench.hold(), await parkWatching(bench, [endOf(target.runId)])]
@@ -164,7 +164,7 @@ export const watchCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'all who wait for one run are told, each once',
+    name: 'all runs that wait for one run are notified, each once',
     async run(bench) {
       const target = await bench.hold()
       const watchers = await atOnce(30, () => parkWatching(bench, [endOf(target.runId)]))
@@ -173,7 +173,7 @@ export const watchCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a run that waits for several is told of each, in the order in which they end',
+    name: 'a run that waits for several is notified of each, in the order in which they end',
     async run(bench) {
       const targets = [await bench.hold(), await bench.hold(), await bench.hold()] as const
       const watcher = await parkWatching(
@@ -186,7 +186,7 @@ export const watchCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a run that watches another one twice is told of its end once',
+    name: 'a run that watches another one twice is notified of its end once',
     async run(bench) {
       const target = await bench.hold()
       const watcher = await bench.hold()
@@ -198,7 +198,7 @@ export const watchCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a run that watches again after it was told is told again',
+    name: 'a run that watches again after it was notified is notified again',
     async run(bench) {
       const target = await bench.hold()
       const watcher = await parkWatching(bench, [endOf(target.runId)])
@@ -232,7 +232,7 @@ export const watchCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a run that is paused is told, and stays paused',
+    name: 'a run that is paused is notified, and stays paused',
     async run(bench) {
       const target = await bench.hold()
       const watcher = await parkWatching(bench, [endOf(target.runId)])
@@ -326,9 +326,9 @@ export const watchCases: readonly ContractCase[] = [
       const watcher = await bench.hold()
       const unknown = endOf('no such run')
       await bench.commit(watcher, { outbound: outbound({ watches: [unknown] }) })
-      const [told] = await bench.mailbox(watcher.runId)
+      const [message] = await bench.mailbox(watcher.runId)
       await bench.commit(watcher, { outbound: outbound({ unwatches: [unknown] }) })
-      await bench.commit(watcher, { takes: [told?.id ?? ''], outbound: outbound({ unwatches: [unknown] }) })
+      await bench.commit(watcher, { takes: [message?.id ?? ''], outbound: outbound({ unwatches: [unknown] }) })
       assert.deepEqual(await bench.mailbox(watcher.runId), [])
     },
   },
@@ -349,13 +349,13 @@ export const watchCases: readonly ContractCase[] = [
       assert.deepEqual(new Set(answers.map(({ outcome }) => outcome)), new Set(['committed']))
       for (const target of targets) await finish(bench, target)
       for (const [index, { runId }] of watchers.entries()) {
-        const told = (await bench.mailbox(runId)).map(({ name }) => endOf(name))
-        assert.deepEqual(told, [next(index)])
+        const ends = (await bench.mailbox(runId)).map(({ name }) => endOf(name))
+        assert.deepEqual(ends, [next(index)])
       }
     },
   })),
   {
-    name: 'a run that is retried and ends again tells those who have waited since',
+    name: 'a run that is retried and ends again notifies the runs that have waited since',
     async run(bench) {
       const target = await bench.hold()
       const early = await parkWatching(bench, [endOf(target.runId)])

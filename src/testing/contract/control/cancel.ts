@@ -144,7 +144,7 @@ export const cancelCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'PQ-P1 a run that is being cancelled neither rests nor goes back: it is told to look, with its entries appended',
+    name: 'PQ-P1 a run that is being cancelled neither rests nor goes back: it is asked to look, with its entries appended',
     async run(bench) {
       const { clock, hold, control, commit, run, take } = bench
       const held = await hold()
@@ -247,8 +247,8 @@ export const cancelCases: readonly ContractCase[] = [
         assert.deepEqual(await send(transition(late, { append: [], status: 'waiting', parkIf: { inbox: 0 } })), lost)
       }
       await store.release([{ runId: held.runId, ...held.lease }])
-      const told = await beat('me', { held: [{ runId: held.runId, token: 1, extendMs: null }] })
-      assert.deepEqual([told.lost, told.controlRequests], [[held.runId], []])
+      const answer = await beat('me', { held: [{ runId: held.runId, token: 1, extendMs: null }] })
+      assert.deepEqual([answer.lost, answer.controlRequests], [[held.runId], []])
       assert.deepEqual([await run(held.runId), await bench.journal(held.runId)], after)
     },
   },

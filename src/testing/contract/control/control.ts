@@ -11,7 +11,7 @@ import * as ask from '../requests.ts'
 import { controlled } from '../requests.ts'
 
 /** Requests that leave an entry, each with a run to which it applies. */
-const told: readonly (readonly [string, Control, (bench: ContractBench) => Promise<string>])[] = [
+const requests: readonly (readonly [string, Control, (bench: ContractBench) => Promise<string>])[] = [
   ['cancel', ask.cancel, async ({ start }) => (await start()).id],
   ['cancel of a run with something to undo', ask.cancel, parkedUndoable],
   ['cancel that does not wait for the holder', ask.cancelNow, async ({ hold }) => (await hold()).runId],
@@ -32,7 +32,7 @@ async function pausedRun({ start, control }: ContractBench): Promise<string> {
   return id
 }
 
-const repetitions = told.map(([name, request, make]): ContractCase => ({
+const repetitions = requests.map(([name, request, make]): ContractCase => ({
   name: `a repeated ${name} is answered as done and does nothing again, in any later state of the run`,
   async run(bench) {
     const runId = await make(bench)

@@ -124,7 +124,7 @@ export const pauseCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a request to pause is not lost when the run wants to rest: it is told to look again, with its entries appended',
+    name: 'a request to pause is not lost when the run wants to rest: it is asked to look again, with its entries appended',
     async run({ clock, hold, control, run, commit }) {
       const held = await hold()
       controlled(await control(held.runId, ask.pause), 'requested')

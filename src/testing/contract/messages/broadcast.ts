@@ -149,7 +149,7 @@ export const broadcastCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'three hundred subscribers are told by one commit, each once',
+    name: 'three hundred subscribers are notified by one commit, each once',
     async run(bench) {
       const held = await atOnce(300, () => bench.hold())
       await bench.store.commit(

@@ -170,7 +170,7 @@ export const quotaCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a run that finds no place among the subscribers of a topic is told so, and the others are not harmed',
+    name: 'a run that finds no place among the subscribers of a topic is refused, and the others are not harmed',
     async run(bench) {
       const first = await parkWatching(bench, [bounded(prices, 2)])
       const second = await parkWatching(bench, [bounded(prices, 2)])
@@ -205,6 +205,8 @@ export const quotaCases: readonly ContractCase[] = [
       await bench.commit(first, { outbound: outbound({ unwatches: [on(prices)] }) })
       const third = await watching(bench, bounded(prices, 2))
       assert.deepEqual(await bench.mailbox(third.runId), [])
+      // With several shards nobody looks whether a run of another shard is over.
+      if ((bench.store.capabilities.shards ?? 1) > 1) return
       await bench.control(second.runId, ask.cancelNow)
       const fourth = await watching(bench, bounded(prices, 2))
       assert.deepEqual(await bench.mailbox(fourth.runId), [])

@@ -129,7 +129,7 @@ export const childCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a parent that awaits its child is told of its end, and woken',
+    name: 'a parent that awaits its child is notified of its end, and woken',
     async run(bench) {
       const parent = await bench.hold()
       const child = bench.child(parent.runId)
@@ -203,7 +203,7 @@ export const childCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'two parents that want children with one key in one batch: one gets it, the other is told who has it',
+    name: 'two parents that want children with one key in one batch: one gets it, the other learns which run has it',
     async run(bench) {
       const parents = [await bench.hold(), await bench.hold()]
       const wanted = parents.map(({ runId }) => bench.child(runId, { key: 'k' }))
@@ -217,8 +217,8 @@ export const childCases: readonly ContractCase[] = [
       assert.deepEqual(others, [])
       const loser = wanted.findIndex(({ run }) => run.id !== winner)
       const said = { taken: 'key', by: winner }
-      const told = ['refused', wanted[loser]?.run.id, said]
-      assert.deepEqual(await messages(bench, parents[loser]?.runId ?? ''), [told])
+      const expected = ['refused', wanted[loser]?.run.id, said]
+      assert.deepEqual(await messages(bench, parents[loser]?.runId ?? ''), [expected])
       assert.deepEqual(await messages(bench, parents[1 - loser]?.runId ?? ''), [])
     },
   },

@@ -59,7 +59,7 @@ export const endCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a message does not keep a run from ending, and is still told of as accepted',
+    name: 'a message does not keep a run from ending, and its sender still learns that it was accepted',
     async run({ hold, commit, deliver, message, mailbox }) {
       const held = await hold()
       const given = message(held.runId)

@@ -6,7 +6,8 @@ import type { NewRun, Started } from '../../../store.ts'
 import { atOnce, ids, type ContractBench } from '../bench.ts'
 import type { ContractCase } from '../contract-case.ts'
 import { ending } from '../drafts.ts'
-import { cancelNow, failedRun, pause, remove, resume, retry, controlled } from '../requests.ts'
+import { expectSound } from '../exchanges.ts'
+import { cancel, cancelNow, failedRun, pause, remove, resume, retry, controlled } from '../requests.ts'
 
 async function startOne({ store }: ContractBench, run: NewRun): Promise<Started> {
   const [answer] = await store.start([run])
@@ -98,16 +99,16 @@ export const keyCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'what is in the way is told in order: the id, then the idempotency key, then the key',
+    name: 'what is in the way is reported in order: the id, then the idempotency key, then the key',
     async run(bench) {
       const { newRun, start } = bench
       const one = await start({ idempotencyKey: 'i' })
       const two = await start({ key: 'k' })
       const three = await start()
       const all = { idempotencyKey: 'i', key: 'k' }
-      const told = [await startOne(bench, newRun({ ...all, id: three.id })), await startOne(bench, newRun(all))]
+      const second = [await startOne(bench, newRun({ ...all, id: three.id })), await startOne(bench, newRun(all))]
       assert.deepEqual(
-        told.map(({ taken, run }) => [taken, run.id]),
+        second.map(({ taken, run }) => [taken, run.id]),
         [
           ['id', three.id],
           ['idempotency-key', one.id],
@@ -201,6 +202,34 @@ export const keyCases: readonly ContractCase[] = [
     },
   },
   {
+    name: 'a key is free when the holder of its run has given that back to be cancelled',
+    async run(bench) {
+      const held = await bench.hold({ key: 'k' })
+      await bench.control(held.runId, cancel)
+      await bench.store.release([{ runId: held.runId, ...held.lease }])
+      assert.equal((await bench.run(held.runId)).status, 'cancelled')
+      assert.equal((await startOne(bench, bench.newRun({ key: 'k' }))).created, true)
+    },
+  },
+  {
+    name: 'a start that is refused for one of its keys keeps neither, and one whose run is over takes none again',
+    async run(bench) {
+      const { newRun, hold, commit } = bench
+      const held = await hold({ key: 'k', idempotencyKey: 'i' })
+      const byKey = await startOne(bench, newRun({ key: 'k', idempotencyKey: 'j' }))
+      assert.deepEqual([byKey.taken, byKey.run.id], ['key', held.runId])
+      const bySame = await startOne(bench, newRun({ key: 'l', idempotencyKey: 'i' }))
+      assert.deepEqual([bySame.taken, bySame.run.id], ['idempotency-key', held.runId])
+      const both = newRun({ key: 'l', idempotencyKey: 'j' })
+      assert.equal((await startOne(bench, both)).created, true)
+      await commit(held, { append: [ending('succeeded')], status: 'succeeded' })
+      const twin = await startOne(bench, newRun({ id: held.runId, key: 'k' }))
+      assert.deepEqual([twin.taken, twin.run.id], ['id', held.runId])
+      assert.equal((await startOne(bench, newRun({ key: 'k' }))).created, true)
+      await expectSound(bench)
+    },
+  },
+  {
     name: 'SW-U2 an idempotency key belongs to a type, and is taken also when its run is over',
     async run(bench) {
       const { newRun, hold, commit } = bench
@@ -224,7 +253,7 @@ export const keyCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a retry is told who has the key of the run meanwhile, and takes the key again when that one is over',
+    name: 'a retry learns which run has the key of the run meanwhile, and takes the key again when that one is over',
     async run(bench) {
       const { start, control, run, newRun } = bench
       const id = await failedRun(bench, { key: 'k' })

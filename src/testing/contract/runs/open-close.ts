@@ -17,7 +17,7 @@ export const openCloseCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'the key of tokens, if the store has one, is long and stays what it is',
+    name: 'the key of completion tokens, if the store has one, is long and stays what it is',
     async run({ store, start }) {
       const tokenKey = async (): Promise<string | null> =>
         'tokenKey' in store ? (store as Store & StoreSecrets).tokenKey() : null

@@ -148,7 +148,7 @@ export const removeCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a run that waits for one that is removed before its end is told that it does not exist, and the children stop',
+    name: 'a run that waits for one that is removed before its end learns that it does not exist, and the children stop',
     async run(bench) {
       const { hold, park, commit, newRun, control, run, mailbox } = bench
       for (const isParked of [true, false]) {
@@ -159,15 +159,18 @@ export const removeCases: readonly ContractCase[] = [
         if (isParked) await park(parent)
         const watcher = await parkWatching(bench, [{ kind: 'run', runId: parent.runId }])
         controlled(await control(parent.runId, ask.remove), 'done')
-        const [told] = await mailbox(watcher.runId)
-        assert.deepEqual([told?.kind, told?.name, told?.data], ['ended', parent.runId, '{"status":"not-found"}'])
+        const [message] = await mailbox(watcher.runId)
+        assert.deepEqual(
+          [message?.kind, message?.name, message?.data],
+          ['ended', parent.runId, '{"status":"not-found"}'],
+        )
         assert.equal((await run(child.id)).status, 'cancelling')
         await expectSound(bench)
       }
     },
   },
   {
-    name: 'a run that begins to wait for one that was removed before its end is told at once that it does not exist',
+    name: 'a run that begins to wait for one that was removed before its end learns at once that it does not exist',
     async run(bench) {
       const { hold, park, control, mailbox } = bench
       for (const isParked of [true, false]) {
@@ -178,8 +181,11 @@ export const removeCases: readonly ContractCase[] = [
         const watches = [{ kind: 'run' as const, runId: target.runId }]
         const answer = await park(watcher, { append: [waiting()], outbound: outbound({ watches }) })
         assert.deepEqual([answer.released, answer.inbox], [false, 1])
-        const [told] = await mailbox(watcher.runId)
-        assert.deepEqual([told?.kind, told?.name, told?.data], ['ended', target.runId, '{"status":"not-found"}'])
+        const [message] = await mailbox(watcher.runId)
+        assert.deepEqual(
+          [message?.kind, message?.name, message?.data],
+          ['ended', target.runId, '{"status":"not-found"}'],
+        )
         await expectSound(bench)
       }
     },

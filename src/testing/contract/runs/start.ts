@@ -99,7 +99,7 @@ export const startCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'another start of a taken id is told so and changes nothing',
+    name: 'another start of a taken id is refused and changes nothing',
     async run({ store, newRun, start, unique, run, journal }) {
       const before = await start()
       const entries = await journal(before.id)

@@ -220,7 +220,7 @@ describe('afterFailure', () => {
     expect(afterFailure(never, 3, fatal('x'), lowest)).toEqual({ retry: false, because: 'fatal' })
   })
 
-  it('a predicate that throws harms nobody: the error is retried as any other', () => {
+  it('a predicate that throws does not forbid the retry, and its error is handed on', () => {
     const broken = retryPolicy(
       {
         retryable: () => {
@@ -230,7 +230,8 @@ describe('afterFailure', () => {
       standard,
       'step',
     )
-    expect(afterFailure(broken, 1, new Error('x'), lowest)).toEqual({ retry: true, delayMs: 1000 })
-    expect(afterFailure(broken, 3, new Error('x'), lowest)).toEqual({ retry: false, because: 'exhausted' })
+    const told = { broken: { error: new Error('broken predicate') } }
+    expect(afterFailure(broken, 1, new Error('x'), lowest)).toEqual({ retry: true, delayMs: 1000, ...told })
+    expect(afterFailure(broken, 3, new Error('x'), lowest)).toEqual({ retry: false, because: 'exhausted', ...told })
   })
 })

@@ -193,7 +193,7 @@ describe('receive', () => {
     }
   })
 
-  it('whoever obeys a control request is refused when nobody has it any more; whoever pauses by its own will is not', () => {
+  it('a transition that obeys a control request is refused when the request is gone; one that pauses by its own will is not', () => {
     const pause = transition(1, ['a'], { status: 'paused' })
     expect(objection(plain, { ...pause, applies: 'pause' }, 0)).toBe('resumed')
     expect(objection({ ...plain, controlRequest: pauseControlRequest }, { ...pause, applies: 'pause' }, 0)).toBe(null)

@@ -2,7 +2,7 @@
 
 import { fc } from '../../../support/properties.ts'
 import { describe, expect, it } from 'vitest'
-import { isWellFormed } from '../../../../src/core/rows/engine-message.ts'
+import { isWellFormed } from '../../../../src/core/model/engine-message.ts'
 import type { Message, MessageKind } from '../../../../src/core/model/message.ts'
 import {
   byArrival,

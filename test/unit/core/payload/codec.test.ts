@@ -56,7 +56,7 @@ describe('a bigint of ten million digits', () => {
     expect(roundTrip(thrown)).not.toHaveProperty('exact')
   })
 
-  it('that somebody wrote into a row is not parsed', () => {
+  it('that an intruder wrote into a row is not parsed', () => {
     expect(corruption(`{"$bigint":"${'9'.repeat(10_000_000)}"}`).message).toContain('a bigint of over 100000 digits')
     expect(corruption(`[{"$bigint":"-${'x'.repeat(10_000_000)}"}]`).message).toContain('over 100000 digits')
   })
@@ -182,6 +182,9 @@ describe('a refusal', () => {
     ['class-instance', Object.defineProperty(new Money(), Symbol.toStringTag, { value: 'Date' })],
     ['sparse-array', Array.from({ length: 2 }).concat(Array(1))],
     ['array-property', 'a1'.match(/(?<digit>\d)/)],
+    ['own-property', Object.assign(new Map(), { owner: 'ada' })],
+    ['own-property', [Object.assign(new Set([1]), { owner: 'ada' })]],
+    ['own-property', Object.assign(new Date(0), { zone: 'UTC' })],
     ['too-deep', [[[[]]]]],
     ['too-large', ['x'.repeat(200)]],
     ['invalid-date', new Date(Number.NaN)],

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { jsonCodec, type Place } from '../../../../src/core/payload/codec.ts'
 import { HoldfastError } from '../../../../src/core/errors/error.ts'
-import { isPortMissing, Payloads, type Offload } from '../../../../src/core/payload/payload.ts'
+import { isLeftToOthers } from '../../../../src/core/errors/left-to-others.ts'
+import { Payloads, type Offload } from '../../../../src/core/payload/payload.ts'
 
 const place: Place = { namespace: '', runId: 'run-1', seq: 3, kind: 'step-succeeded', name: 'charge', id: null }
 const payloads = new Payloads(jsonCodec())
@@ -106,7 +107,7 @@ describe('offloading', () => {
   it('without a port says which one is missing, so that nobody waits for it here', async () => {
     const error: unknown = await Promise.resolve(payloads.fetch('offload:a')).catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ code: 'INVALID_OPTION', details: { port: 'offload', reference: 'a' } })
-    expect([isPortMissing(error), isPortMissing(new HoldfastError('INVALID_OPTION', 'x'))]).toEqual([true, false])
+    expect([isLeftToOthers(error), isLeftToOthers(new HoldfastError('INVALID_OPTION', 'x'))]).toEqual([true, false])
   })
 
   it.each([

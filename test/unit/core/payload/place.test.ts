@@ -27,7 +27,7 @@ describe('a place', () => {
     expect(topicPlace('', 'jobs', passedOnId(toOther))).toEqual({ ...place, runId: other })
   })
 
-  it('of a broadcast is the same for everybody who gets it', () => {
+  it('of a broadcast is the same for every run that gets it', () => {
     const id = broadcastMessageId({ topic: 'jobs', id: 'b', position: 3 })
     for (const runId of [one, other]) {
       const got = message({ kind: 'broadcast', name: 'jobs', id, runId })
@@ -51,7 +51,7 @@ describe('a place', () => {
     })
   })
 
-  it('is told in words', () => {
+  it('is shown in words', () => {
     const entry = { namespace: '', runId: 'r', seq: 3, kind: 'started', name: null, id: null } as const
     expect([
       shownPlace(entry),

@@ -82,7 +82,7 @@ describe('what comes of a request', () => {
     expect(names.map((name) => told(control(newRun(changes), requests[name], now)))).toEqual(expected)
   })
 
-  it('is told for every status', () => {
+  it('is decided for every status', () => {
     expect(new Set(table.map(([, { status = 'pending' }]) => status))).toEqual(new Set(runStatuses))
   })
 

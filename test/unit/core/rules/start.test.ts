@@ -23,7 +23,7 @@ describe('a start', () => {
   const same = newRun({ id: 'same' })
   const rival = newRun({ id: 'rival' })
 
-  it('is told of its id first, then of its idempotency key, then of its key', () => {
+  it('meets its id first, then its idempotency key, then its key', () => {
     const answers = [
       startRun(work({ twin: 'other', same, rival }), given),
       startRun(work({ same, rival }), given),

@@ -10,14 +10,8 @@ import {
   type WaitPosition,
 } from '../../../../src/core/model/chore.ts'
 import { firstUnread, firstWaiters, longestFirst } from '../../../../src/core/rules/messages/exchange.ts'
-import type {
-  UnitOfWork,
-  MessageDraft,
-  UnreadPage,
-  WaiterPage,
-  WaitRow,
-} from '../../../../src/core/rules/messages/unit-of-work.ts'
-import type { Fate, Message } from '../../../../src/core/model/message.ts'
+import type { UnitOfWork, UnreadPage, WaiterPage, WaitRow } from '../../../../src/core/rules/messages/unit-of-work.ts'
+import type { Fate, Message, MessageDraft } from '../../../../src/core/model/message.ts'
 import type { Run } from '../../../../src/core/model/run.ts'
 import type { Broadcast } from '../../../../src/core/model/topic.ts'
 import { newRun } from '../model/new-run.ts'

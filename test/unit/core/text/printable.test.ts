@@ -30,7 +30,7 @@ describe('printable text', () => {
     for (const text of [bad, `${bad}a`, `a${bad}`, `a${bad}b`]) expect(isPrintable(text)).toBe(false)
   })
 
-  it('is told for every single UTF-16 unit', () => {
+  it('is decided for every single UTF-16 unit', () => {
     const refused = Array.from({ length: 0x10000 }, (_, code) => code).filter(
       (code) => !isPrintable(String.fromCharCode(code)),
     )

@@ -146,7 +146,7 @@ describe('a caller', () => {
     expect(String(outcomes.get('e'))).toContain('nothing has happened')
   })
 
-  it('who is told why gets the last that the store said', async () => {
+  it('a caller that asks why gets the last error of the store', async () => {
     const { clock, flushes, outcomes, submit } = setUp()
     submit('a')
     await clock.advance(1)
@@ -185,7 +185,7 @@ describe('a caller', () => {
     expect([...outcomes]).toEqual(ids.map((id) => [id, `done ${id}`]))
   })
 
-  it('who waits for room is told, too, and what it wanted is never sent', async () => {
+  it('a caller that waits for room is refused, too, and what it wanted is never sent', async () => {
     const { clock, flushes, outcomes, submit } = setUp({ maxItems: 1, highWater: 1 })
     for (const id of ['a', 'b', 'c']) submit(id)
     await clock.advance(0)
@@ -208,7 +208,7 @@ describe('a caller with an abort signal', () => {
     expect(flushes).toEqual([])
   })
 
-  it('is told as soon as it fires, and the others of its batch go on', async () => {
+  it('is rejected as soon as it fires, and the others of its batch go on', async () => {
     const { clock, flushes, outcomes, submit } = setUp()
     const controller = new AbortController()
     submit('a', controller.signal)
@@ -239,7 +239,7 @@ describe('what a store says of everything that it is asked', () => {
     expect([...outcomes.values()]).toEqual(ids.map(() => error))
   })
 
-  it('is told apart from what it says of one of them, which harms no other', async () => {
+  it('is distinguished from what it says of one of them, which harms no other', async () => {
     const { clock, flushes, outcomes, submit } = setUp()
     submit('a')
     submit('b')

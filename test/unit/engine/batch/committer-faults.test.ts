@@ -64,7 +64,7 @@ describe('poison', () => {
     expect(bench.outcome('a.1')).toMatchObject({ seq: 1 })
   })
 
-  it('is what a store is told to have that gives too few answers', async () => {
+  it('is what a store is said to have that gives too few answers', async () => {
     const bench = new CommitterRig(['a', 'b'])
     bench.submit('a', ['x'])
     await turn()

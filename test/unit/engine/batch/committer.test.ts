@@ -24,6 +24,38 @@ describe('gathering', () => {
     expect(bench.store.flushes.map(({ runIds }) => runIds)).toEqual([['a', 'b', 'c']])
   })
 
+  it('waits for what a worker is about to submit as long as that comes, and no longer', async () => {
+    let isFilling = true
+    const bench = new CommitterRig(['a', 'b', 'c', 'd'], { isFilling: () => isFilling })
+    bench.submit('a', ['x'])
+    await turn()
+    bench.submit('b', ['x'])
+    await turn()
+    expect(bench.store.flushes).toEqual([])
+    bench.submit('c', ['x'])
+    isFilling = false
+    for (let turns = 0; turns < 3; turns += 1) await turn()
+    expect(bench.store.flushes.map(({ runIds }) => runIds)).toEqual([['a', 'b', 'c']])
+    // Nothing comes, though it was announced.
+    isFilling = true
+    bench.submit('d', ['x'])
+    for (let turns = 0; turns < 5; turns += 1) await turn()
+    expect(bench.store.flushes[1]?.runIds).toEqual(['d'])
+    await bench.finish()
+  })
+
+  it('waits ten milliseconds at most, though more keeps coming: bodies that keep the thread busy bring one a turn', async () => {
+    const bench = new CommitterRig(['a', 'b', 'c', 'd'], { isFilling: () => true })
+    for (const run of ['a', 'b', 'c', 'd']) {
+      bench.submit(run, ['x'])
+      await turn()
+      bench.ports.clock.advance(5)
+      await turn()
+    }
+    expect(bench.store.flushes[0]?.runIds).toEqual(['a', 'b', 'c'])
+    await bench.finish()
+  })
+
   it('never has a third flush on its way, and sends what gathered as one', async () => {
     const bench = new CommitterRig(['a', 'b', 'c', 'd', 'e'])
     const [first] = await bench.occupy('a', 'b')

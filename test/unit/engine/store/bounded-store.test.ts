@@ -121,7 +121,7 @@ describe('a store that refuses work until somebody acts', () => {
   const errors = (logger: ReturnType<typeof keepLines>): readonly string[] =>
     logger.lines.filter(({ level }) => level === 'error').map(({ message }) => message)
 
-  it('is told of once for each reason, and again only after it was repaired', async () => {
+  it('is reported once for each reason, and again only after it was repaired', async () => {
     const line = { isUp: false }
     const { call, logger } = setUp((store) => ({
       claim: (request) => (line.isUp ? store.claim(request) : refuse('STORE_REFUSED', 'There is no table runs.')),

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { StoreClock } from '../../../../src/engine/store/store-clock.ts'
 import { ManualClock } from '../../../support/manual-ports.ts'
 
-it('before the store has told a time, everything lies in the future', () => {
+it('before the store has reported a time, everything lies in the future', () => {
   const local = new ManualClock()
   const clock = new StoreClock(local)
   local.advance(5_000)

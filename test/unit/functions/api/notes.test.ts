@@ -122,7 +122,7 @@ describe('a promise that the body forgets to await', () => {
   const warnings = (rig: FunctionRig): readonly string[] =>
     rig.lines.filter(({ level }) => level === 'warn').map(({ message }) => message)
 
-  it('gives one warning that names what has not settled, with its file and line, and nothing else', async () => {
+  it('gives one warning that names it, with its file and line, and nothing else', async () => {
     const rig = new FunctionRig({ prepare })
     const flow = workflow('forgetful', async (ctx) => {
       void ctx.step('forgotten', () => 1)
@@ -133,7 +133,8 @@ describe('a promise that the body forgets to await', () => {
     const [warning = '', ...more] = warnings(rig)
     expect(more).toEqual([])
     expect(warning).toMatch(/wait "child" at .*notes\.test\.ts:\d+:\d+/)
-    expect(warning).not.toMatch(/"awaited"|"forgotten"/)
+    expect(warning).toMatch(/step "forgotten" at .*notes\.test\.ts:\d+:\d+/)
+    expect(warning).not.toMatch(/"awaited"/)
   })
 
   it('gives the warning for every kind of wait, each at its own line, and for none that was awaited or raced', async () => {
@@ -223,6 +224,24 @@ describe('a promise that the body forgets to await', () => {
     expect([more, await held.status()]).toEqual([[], 'succeeded'])
     expect(first).toMatch(/without awaiting step "late" at .*notes\.test\.ts:\d+:\d+/)
     expect(second).toMatch(/step "late" at .*notes\.test\.ts:\d+:\d+: No room/)
+  })
+
+  it('and that has succeeded before the body returns is named, too; those that the body awaited late are not', async () => {
+    const rig = new FunctionRig()
+    const flow = workflow('forgetful', { retry: 'none' }, async (ctx) => {
+      const late = Array.from({ length: 20 }, (_, at) => ctx.step(`late-${at}`, () => at))
+      await ctx.step('between', () => undefined)
+      await ctx.step('and between', () => undefined)
+      for (const one of late) await one
+      void ctx.step('forgotten', () => 'parcel')
+      await ctx.step('last', () => undefined)
+      return 'done'
+    })
+    const held = await (await rig.start(flow)).begin()
+    expect(await held.outcome()).toEqual({ status: 'succeeded', value: 'done' })
+    const [warning = '', ...more] = warnings(rig)
+    expect(more).toEqual([])
+    expect(warning).toMatch(/without awaiting step "forgotten" at .*notes\.test\.ts:\d+:\d+\. /)
   })
 
   it('gives no warning when the body throws: then what it would have awaited is no news', async () => {

@@ -116,7 +116,7 @@ describe('the mailbox of a run', () => {
     expect(mailbox.emptyAt).toBeUndefined()
   })
 
-  it('about which somebody said that more may have come is read, and again if that is said meanwhile', async () => {
+  it('about which a hint said that more may have come is read, and again if that is said meanwhile', async () => {
     const { mailbox, asked, answer } = setUp(0, [])
     mailbox.markStale()
     expect(mailbox.isCurrent(['a'])).toBe(false)

@@ -3,10 +3,9 @@
 import { Pool } from 'pg'
 import { onTestFinished } from 'vitest'
 import type { PoolLike } from '../../../../src/stores/postgres/connection/database.ts'
-import { migrate } from '../../../../src/stores/postgres/schema/migrate.ts'
 import { quoteSchema } from '../../../../src/stores/postgres/schema/schema-name.ts'
 import { patiently } from '../../../support/patiently.ts'
-import { freshSchema } from '../../../support/postgres-shared.ts'
+import { freshSchema, migratedSchema } from '../../../support/postgres-shared.ts'
 
 export type TestPool = Pool & PoolLike
 
@@ -28,8 +27,17 @@ export function openPool(url: string): TestPool {
 
 /** A place without tables. */
 export async function emptyPlace(suffix = ''): Promise<Place> {
-  const { url, schema: name } = await freshSchema()
-  const schema = name + suffix
+  const { url, schema } = await freshSchema()
+  return placeAt(url, schema + suffix)
+}
+
+/** A place with tables. */
+export async function migratedPlace(): Promise<Place> {
+  const { url, schema } = await migratedSchema()
+  return placeAt(url, schema)
+}
+
+function placeAt(url: string, schema: string): Place {
   const pool = openPool(url)
   return {
     pool,
@@ -37,11 +45,4 @@ export async function emptyPlace(suffix = ''): Promise<Place> {
     quoted: quoteSchema(schema),
     rows: async (sql) => (await patiently(() => pool.query(sql))).rows as never,
   }
-}
-
-/** A place with tables. */
-export async function migratedPlace(): Promise<Place> {
-  const place = await emptyPlace()
-  await migrate(place.pool, { schema: place.schema })
-  return place
 }

@@ -59,7 +59,7 @@ async function statements(): Promise<readonly string[]> {
   const dialects = [1, 4].flatMap((shards) =>
     (['skip locked', ''] as const).map((skipLocked) => {
       const feedNumber = `'${schema}.feed_number'::regclass`
-      return { schema, now: databaseClock, feedNumber, shards, skipLocked }
+      return { schema, now: databaseClock, feedNumber, shards, skipLocked, isSpread: skipLocked === '' }
     }),
   )
   for (const dialect of dialects) {
@@ -81,6 +81,7 @@ async function statements(): Promise<readonly string[]> {
         listen: () => Promise.resolve(() => undefined),
         notifyInTransaction: null,
         attend: () => undefined,
+        expectEnds: () => false,
       },
       onClose: () => Promise.resolve(),
     })
@@ -107,6 +108,7 @@ async function statements(): Promise<readonly string[]> {
           limit: 1,
           window: 1,
           again: false,
+          isInTurn: true,
           selectors,
           choice,
           timed: {} as never,

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { installPostgres } from '../../../../src/stores/postgres/schema/install.ts'
 import { dropRoles, prepared } from './prepared.ts'
 
-describe('a schema for views that somebody else prepared', () => {
+describe('a schema for views that another role prepared', () => {
   it('is refused, and no view of theirs is given to the migrator or shown to anybody', async () => {
     const { schema, pool, eve, asEve, rows } = await prepared()
     const url = pool.options.connectionString as string
@@ -45,7 +45,7 @@ describe('a schema for views that somebody else prepared', () => {
   })
 })
 
-describe('a role that somebody prepared', () => {
+describe('a role that an operator prepared', () => {
   it.each([
     ['login password $$x$$', 'it can log in'],
     ['nologin', 'Holdfast did not make it'],

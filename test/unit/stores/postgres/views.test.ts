@@ -26,7 +26,7 @@ describe('views', () => {
       ['started', null, { maxAttempts: 3 }, canary('started')],
       ['step-succeeded', 'a', { ms: 1 }, canary('step-succeeded')],
       ['step-failed', 'b', { ms: 1 }, canary('step-failed')],
-      ['issued', 'token', null, '"the secret of a token"'],
+      ['issued', 'token', null, '"the secret of a completion token"'],
       ['recorded', 'now', null, canary('recorded')],
       ['event', 'Paid', null, canary('event')],
       ['effect', 'mail', null, canary('effect')],
@@ -51,7 +51,7 @@ describe('views', () => {
     expect(plain).toContain(idOf(0))
     expect(plain).not.toContain('canary')
     expect(all).toContain('canary')
-    expect(plain + all).not.toContain('the secret of a token')
+    expect(plain + all).not.toContain('the secret of a completion token')
     expect(all).not.toContain('canary of metadata')
   })
 

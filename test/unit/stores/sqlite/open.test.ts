@@ -133,7 +133,7 @@ describe('time', () => {
 })
 
 describe('listeners in the same process', () => {
-  it('are told of what this store wrote, after it can be read', async () => {
+  it('are notified of what this store wrote, after it can be read', async () => {
     const clock = createVirtualClock()
     const store = await openSqliteStore({ path: ':memory:', driver, clock })
     await store.migrate()

@@ -67,7 +67,7 @@ describe('the plan of', () => {
     expect(plan).toEqual(['SEARCH runs USING INDEX runs_ready (shard=? AND type=? AND version=?)'])
   })
 
-  it('the search for keys that somebody lacks walks live runs that need one, and no others', () => {
+  it('the search for keys that a worker lacks walks live runs that need one, and no others', () => {
     expect(planOf(otherKeysSql).filter((line) => line.includes('runs'))).toEqual([
       expect.stringContaining('runs_keyed'),
     ])
@@ -104,7 +104,7 @@ describe('the plan of', () => {
       'runs_idempotency (shard=? AND idempotency_key=? AND started_as=?)',
     ],
     ['the search for who has a key', keyHolderSql, 'runs_unique (shard=? AND unique_key=?)'],
-    ['the search for strays', unknownLeasesSql, 'runs_held (shard=? AND session=?)'],
+    ['the search for unknown leases', unknownLeasesSql, 'runs_held (shard=? AND session=?)'],
     ['what a beat tells of runs that it lists', listedSql, 'sqlite_autoindex_runs_1 (shard=? AND id=?)'],
     ['the search for ids that are known', knownIdsSql, 'sqlite_autoindex_runs_1 (shard=? AND id=?)'],
   ])('%s looks up, and never walks', (_, sql, index) => {

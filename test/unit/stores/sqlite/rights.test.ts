@@ -85,7 +85,7 @@ describe.each(kinds)('%s:', (kind) => {
     const path = join(newFolder(), 'app.db')
     writeFileSync(path, '')
     const warnings = await used(`${kind}:file:${path}`)
-    expect(warnings).toEqual([expect.stringContaining('can be opened by everybody on this machine (0644)')])
+    expect(warnings).toEqual([expect.stringContaining('can be opened by every user of this machine (0644)')])
     expect(warnings[0]).toContain(`chmod 600 "${path}"`)
     expect(new Set(modes.values())).toEqual(new Set(['644']))
   })

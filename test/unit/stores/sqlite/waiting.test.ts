@@ -105,7 +105,7 @@ describe('while another process writes', { timeout: 60_000 }, () => {
     await holdfast.close()
   })
 
-  it('whoever waits is given up after the storage timeout, and nothing of it is written later', async () => {
+  it('a call that waits is given up after the storage timeout, and nothing of it is written later', async () => {
     const { path, store, newRun } = await world({ storageTimeout: 50 })
     const { end, ended } = await writer(path)
     const [one, two] = [newRun(), newRun()]
@@ -118,7 +118,7 @@ describe('while another process writes', { timeout: 60_000 }, () => {
     expect((await store.get([one.id, two.id, next.id])).map((run) => run?.id)).toEqual([undefined, undefined, next.id])
   })
 
-  it('whoever gives calls up sooner hears of it before that, and nothing of it is done later', async () => {
+  it('a caller that gives calls up sooner hears of it before that, and nothing of it is done later', async () => {
     // A storage timeout in which no test would end.
     const { path, store, newRun } = await world({ storageTimeout: '1h' })
     const first = newRun()

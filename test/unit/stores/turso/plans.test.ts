@@ -57,7 +57,7 @@ describe('on Turso', () => {
     ['the search for who has a key', keyHolderSql, ['runs_unique (shard=? AND unique_key=?)']],
     ['what a beat tells of runs that it lists', listedSql, [byId]],
     ['leasing and moving deadlines', extendSql, [byId, 'PRIMARY KEY']],
-    ['the search for strays', unknownLeasesSql, ['runs_held (shard=? AND session=?)']],
+    ['the search for unknown leases', unknownLeasesSql, ['runs_held (shard=? AND session=?)']],
     ['the search for orphans', orphansSql, ['runs_held']],
     ['the search for missed deadlines', overdueSql, ['runs_deadline (shard=? AND deadline<=?)']],
     ['the search for runs that are over time', timedOutSql, ['runs_bound_timeout (shard=? AND timeout_at<=?)']],

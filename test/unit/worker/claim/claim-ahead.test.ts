@@ -36,7 +36,7 @@ describe('a claimer that has more than its slots', () => {
       await turn()
     }
     // More than half of them are there still: that is no time to ask again.
-    expect([begun().length, asked, claimer.isResting]).toEqual([14, [31], false])
+    expect([begun().length, asked, claimer.isIdle]).toEqual([14, [31], false])
     slots.give(1)
     await turn()
     expect([begun().length, asked]).toEqual([1, [31, 15]])

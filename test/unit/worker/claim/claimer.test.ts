@@ -106,7 +106,7 @@ describe('the claimer', () => {
     await turn()
     expect(asked).toEqual([1])
     // What holds one run up is no reason for those to wait who are to be performed alone.
-    expect(claimer.isResting).toBe(true)
+    expect(claimer.isIdle).toBe(true)
     const pauses: number[] = []
     for (let count = 0; count < 9; count += 1) {
       fire()

@@ -80,7 +80,7 @@ describe('a suspect that is due', () => {
     expect([claims.at(-1), happened()]).toEqual([{ limit: 1, isolated: true }, ['begins suspect']])
   })
 
-  it('that somebody else took leaves everything as it was', async () => {
+  it('that another worker took leaves everything as it was', async () => {
     const { isolation, slots, clock, claims, happened } = setUp()
     isolation.onSuspects(0)
     await clock.advance(0)

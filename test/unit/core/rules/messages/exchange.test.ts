@@ -40,7 +40,7 @@ function send(unit: PlainUnitOfWork, topic: TopicRules, id: string, changes: Par
 }
 
 describe('a run that watches another one', () => {
-  it('is told once of its end, with what it came to, and waits no more', () => {
+  it('is notified once of its end, with what it came to, and waits no more', () => {
     const unit = unitOfWorkOf('a', 'b')
     watch(unit, unit.known('a'), endOf('b'))
     expect([unit.known('b').watched, unit.messages]).toEqual([true, []])
@@ -51,7 +51,7 @@ describe('a run that watches another one', () => {
     expect(unit.waits).toEqual([])
   })
 
-  it('is told why it was cancelled', () => {
+  it('learns why it was cancelled', () => {
     const unit = unitOfWorkOf('a', 'b')
     watch(unit, unit.known('a'), endOf('b'))
     conclude(unit, unit.end('b', cancelled))
@@ -59,7 +59,7 @@ describe('a run that watches another one', () => {
     expect(JSON.parse(unit.messages[0]?.data ?? '')).toEqual(said)
   })
 
-  it('is told at once if it is over, or if there is none, and does not wait', () => {
+  it('is notified at once if it is over, or if there is none, and does not wait', () => {
     const unit = unitOfWorkOf('a', 'b')
     unit.end('b', succeeded)
     watch(unit, unit.known('a'), endOf('b'))
@@ -69,7 +69,7 @@ describe('a run that watches another one', () => {
     expect([unit.waits, unit.known('b').watched]).toEqual([[], false])
   })
 
-  it('is told twice under two ids if it watches twice', () => {
+  it('is notified twice under two ids if it watches twice', () => {
     const unit = unitOfWorkOf('a', 'b')
     unit.end('b', succeeded)
     watch(unit, unit.known('a'), endOf('b'))
@@ -179,7 +179,7 @@ describe('an end with more who wait than one transaction may answer', () => {
     ])
   })
 
-  it('is told as it stands to those who wait for a removed run', () => {
+  it('is reported as it stands to those that wait for a removed run', () => {
     const unit = crowd()
     conclude(unit, unit.add('x', { ...unit.known('x'), deletedAt: unit.now }))
     goOn(unit)
@@ -201,7 +201,7 @@ describe('an end with more who wait than one transaction may answer', () => {
 })
 
 describe('a child', () => {
-  it('is told of to its parent if that awaits it, and is cancelled with it if it is bound to it', () => {
+  it('is reported to its parent if that awaits it, and is cancelled with it if it is bound to it', () => {
     const unit = unitOfWorkOf('parent', 'awaited', 'bound', 'free')
     const parent = unit.known('parent')
     bindChild(unit, parent, unit.known('awaited'), { awaited: true, onParentEnd: 'abandon' })

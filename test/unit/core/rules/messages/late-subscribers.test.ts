@@ -25,7 +25,7 @@ function send(unit: PlainUnitOfWork, topic: TopicRules, id: string, changes: Par
   return broadcast(unit, topic, { id, data: '1', policy: null, expiresAt: null, ...changes })
 }
 
-describe('a subscriber that somebody else has locked', () => {
+describe('a subscriber that another transaction has locked', () => {
   const said = (unit: PlainUnitOfWork, runId: string): readonly string[] =>
     unit.messages.filter((message) => message.runId === runId).map(({ data }) => data)
 

@@ -78,7 +78,7 @@ describe('a claim', () => {
     expect(begin().place).toEqual(early)
   })
 
-  it('looks everywhere for what it was told of without a place, as soon as that may be', () => {
+  it('looks everywhere for what a hint named without a place, as soon as that may be', () => {
     floors.notice([{ kind: 'ready', type: 'ship' }])
     expect(begin().from).toBe('slack')
     expect(begin(false, true).from).toBe('front')

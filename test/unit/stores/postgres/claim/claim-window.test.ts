@@ -6,26 +6,52 @@ import { ClaimWindow } from '../../../../../src/stores/postgres/claim/claim-wind
 describe('the reach of a claim', () => {
   it('is the same for one type and for types of which nothing is known', () => {
     const window = new ClaimWindow()
-    expect([window.of(0, 80), window.ofEach(0, 80)]).toEqual([320, 320])
+    expect([window.of(0, 80), window.ofEach(0, 80, 'share')]).toEqual([320, 320])
     window.sawTypes(0, 0)
-    expect(window.ofEach(0, 80)).toBe(320)
+    expect(window.ofEach(0, 80, 'share')).toBe(320)
   })
 
-  it('is shared by the types that had something ready, each of which can fill the claim and tell of more', () => {
+  it('is shared by the types that had something ready, or lets each of them fill the claim and show that there is more', () => {
     const window = new ClaimWindow()
     window.sawTypes(0, 3)
-    expect([window.ofEach(0, 80), window.ofEach(0, 1)]).toEqual([107, 11])
+    expect([window.ofEach(0, 80, 'share'), window.ofEach(0, 1, 'share')]).toEqual([107, 11])
     window.sawTypes(0, 50)
-    expect([window.ofEach(0, 80), window.ofEach(0, 1)]).toEqual([81, 2])
-    expect(window.ofEach(1, 80)).toBe(320)
+    expect([window.ofEach(0, 80, 'share'), window.ofEach(0, 1, 'share')]).toEqual([7, 1])
+    expect([window.ofEach(0, 80, 'all'), window.ofEach(0, 1, 'all')]).toEqual([81, 2])
+    expect(window.ofEach(1, 80, 'share')).toBe(320)
   })
 
   it('grows for each of them until it gets past what others hold, or no further', () => {
     const window = new ClaimWindow()
     window.sawTypes(0, 2)
     while (window.widen(0, window.of(0, 1)));
-    expect([window.of(0, 1), window.ofEach(0, 1)]).toEqual([10_000, 5_000])
+    expect([window.of(0, 1), window.ofEach(0, 1, 'share')]).toEqual([10_000, 5_000])
     window.found(0, 0)
-    expect(window.ofEach(0, 1)).toBe(2_500)
+    expect(window.ofEach(0, 1, 'share')).toBe(2_500)
+  })
+
+  it('of one type is hardly more than is wanted once nothing had to be skipped, and never as little as is wanted', () => {
+    const window = new ClaimWindow()
+    expect(window.ofOne(0, 1_000)).toBe(4_000)
+    window.found(0, 0)
+    expect([1_000, 80, 10, 1].map((limit) => window.ofOne(0, limit))).toEqual([1_125, 112, 40, 32])
+    expect([window.ofOne(1, 1_000), window.of(0, 1_000)]).toEqual([4_000, 4_000])
+  })
+
+  it('of one type grows with the number of runs that had to be skipped, and shrinks by and by', () => {
+    const window = new ClaimWindow()
+    window.found(0, 200)
+    expect([window.ofOne(0, 1_000), window.ofOne(0, 80)]).toEqual([1_400, 320])
+    window.found(0, 0)
+    expect(window.ofOne(0, 1_000)).toBe(1_200)
+    window.found(0, 5_000)
+    expect(window.ofOne(0, 1_000)).toBe(4_000)
+  })
+
+  it('of one type gets past what others hold as fast as that of several', () => {
+    const window = new ClaimWindow()
+    window.found(0, 0)
+    expect(window.widen(0, window.of(0, 80))).toBe(true)
+    expect(window.ofOne(0, 80)).toBe(640)
   })
 })

@@ -19,7 +19,14 @@ function setUp(...looks: readonly (number | null)[]) {
   }
   const alone = (work: (x: Execution) => Promise<unknown>): Promise<unknown> =>
     work({ execute } as unknown as Execution)
-  const dialect = { schema: 's', now: '0', feedNumber: '', shards: 1, skipLocked: 'skip locked' } as const
+  const dialect = {
+    schema: 's',
+    now: '0',
+    feedNumber: '',
+    shards: 1,
+    skipLocked: 'skip locked',
+    isSpread: false,
+  } as const
   const store = createSessionQueries(dialect, () => now)
   return async (seeksUnknownLeases = true) => {
     const told = await store.beat({ alone } as unknown as Transactions, {

@@ -20,16 +20,17 @@ describe('an error of Postgres', () => {
     expect(translated(said(state)).code).toBe('STORE_UNAVAILABLE')
   })
 
-  it.each('57P01 57P02 57P03 08000 08003 08006 08P01 53300 57014 53100 53200 53000 58030 XX000 XX001 55006'.split(' '))(
-    '%s is unavailable: the work is kept and sent again, but not at once',
-    (state) => {
-      const error = said(state)
-      const told = translated(error)
-      expect(told).toMatchObject({ code: 'STORE_UNAVAILABLE', cause: error, details: { sqlState: state } })
-      expect(told.message).toContain('it failed')
-      expect(isTransient(state)).toBe(false)
-    },
-  )
+  it.each(
+    '25P03 25P04 57P01 57P02 57P03 08000 08003 08006 08P01 53300 57014 53100 53200 53000 58030 XX000 XX001 55006'.split(
+      ' ',
+    ),
+  )('%s is unavailable: the work is kept and sent again, but not at once', (state) => {
+    const error = said(state)
+    const told = translated(error)
+    expect(told).toMatchObject({ code: 'STORE_UNAVAILABLE', cause: error, details: { sqlState: state } })
+    expect(told.message).toContain('it failed')
+    expect(isTransient(state)).toBe(false)
+  })
 
   it.each([
     ['25006', 'primary'],
@@ -74,6 +75,11 @@ describe('an error of Postgres', () => {
 })
 
 describe('an error that is not of Postgres', () => {
+  it('of a host that cannot be found says that a password must be URL-encoded', () => {
+    expect(translated(said('ENOTFOUND')).message).toContain('%40, %2F')
+    expect(translated(said('ECONNRESET')).message).not.toContain('%40')
+  })
+
   it.each(['EPIPE', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT', 'EHOSTUNREACH'])(
     '%s has no state, and is a connection that failed',
     (code) => {

@@ -53,7 +53,7 @@ describe('a notice', () => {
     },
   )
 
-  it('from somebody who knows more than we do tells what we know', () => {
+  it('from a process that knows more than this one tells what this one knows', () => {
     expect(hintsOf('{"from":"x","ready":["a",1],"ended":[null,"2"],"later":true}', 'me')).toEqual([
       ready('a'),
       ended('2'),
@@ -66,7 +66,7 @@ describe('a sealed notice', () => {
   const one = noticeSeal('key', 'here')
   const other = noticeSeal('key', 'here')
 
-  it('is read by whoever has the key, and tells a stranger who listens no type and no run', () => {
+  it('is read by a process that has the key, and tells a stranger who listens no type and no run', () => {
     const sealed = one.seal(text)
     expect(sealed).toMatch(/^[\w-]+$/)
     expect(Buffer.from(sealed, 'base64url').toString('latin1')).not.toMatch(/billing|01900000/)

@@ -27,6 +27,14 @@ const plants: readonly Plant[] = [
   ...plantsOfAll,
   ['feed_complete', 'ready', `update feed set runs = array_replace(runs, ?::uuid, gen_random_uuid())`],
   ['feed_dense', 'ready', 'update sequencer set last = last + 1'],
+  ['key_text_derived', 'keyed', `delete from keys where run_id = ? and type = ''`],
+  ['key_text_derived', 'keyed', `delete from keys where run_id = ? and type <> ''`],
+  [
+    'key_text_derived',
+    'succeeded',
+    `insert into keys (shard, type, key, run_id) values (0, '', 'workflow idle left', ?)`,
+  ],
+  ['key_text_derived', 'ready', `insert into keys (shard, type, key, run_id) values (0, 'idle', 'left', ?)`],
 ]
 
 let client: Client
@@ -44,7 +52,14 @@ beforeAll(async () => {
   client = new Client({ connectionString: url })
   await client.connect()
   const name = escapeIdentifier(schema)
-  dialect = { schema: name, feedNumber: `''`, now: String(corpus.clock.now()), shards: 1, skipLocked: 'skip locked' }
+  dialect = {
+    schema: name,
+    feedNumber: `''`,
+    now: String(corpus.clock.now()),
+    shards: 1,
+    skipLocked: 'skip locked',
+    isSpread: false,
+  }
   await client.query(`create schema ${name}`)
   for (const migration of migrations) await client.query(migration(name))
   await client.query(`set search_path to ${name}`)
@@ -66,6 +81,10 @@ async function copy(file: Database.Database): Promise<void> {
       )
     }
   }
+  await client.query(`insert into keys (shard, type, key, run_id)
+    select shard, '', unique_key, id from runs where unique_key is not null and ended_at is null and deleted_at is null
+    union all
+    select shard, started_as, idempotency_key, id from runs where idempotency_key is not null and deleted_at is null`)
   const rows = file.prepare('select position, entries from feed order by position').all([])
   for (const [number, { position, entries }] of (rows as { position: number; entries: string }[]).entries()) {
     const ranges = JSON.parse(entries) as [string, number, number][]

@@ -25,7 +25,7 @@ async function expectRefused({ pool, schema, eve, caught }: Prepared): Promise<v
   expect(await caught()).toBe(0)
 }
 
-describe('a schema that somebody else prepared', () => {
+describe('a schema that another role prepared', () => {
   it('runs no CHECK of theirs with the rights of who migrates', async () => {
     const place = await prepared()
     await place.asEve(...begun(place.schema, `, check (${place.trap})`))
@@ -170,7 +170,7 @@ describe('a schema that somebody else prepared', () => {
   })
 })
 
-describe('a schema of somebody else that is up to date', () => {
+describe('a schema of another owner that is up to date', () => {
   const attached = [
     ['check', (trap: string, schema: string) => `alter table ${schema}.settings add check (${trap}) not valid`],
     [

@@ -3,7 +3,7 @@
 import { Client, Pool } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createHoldfast, topic, workflow, type Holdfast } from 'holdfast'
-import { readToken } from '../../../../../src/core/model/token.ts'
+import { readCompletionToken } from '../../../../../src/core/completion/completion-token.ts'
 import { installPostgres } from '../../../../../src/stores/postgres/schema/install.ts'
 import {
   installRoles,
@@ -112,7 +112,7 @@ describe('the roles of a schema', () => {
     }
     expect(seen).toContain('asking')
     expect(seen).not.toContain('canary')
-    expect(seen).not.toContain(readToken(token)?.secret)
+    expect(seen).not.toContain(readCompletionToken(token)?.secret)
     for (const sql of [
       `select data from ${schema}.journal`,
       `select data from ${schema}.messages`,
@@ -139,7 +139,7 @@ describe('the roles of a schema', () => {
     expect(await as('worker', `select * from ${schema}.tags`)).toEqual([])
   })
 
-  it('rights that somebody has added to a role of ours are taken back, and nobody else has any', async () => {
+  it('rights that another user has added to a role of ours are taken back, and no other role has any', async () => {
     const { pool, schema, quoted, rows } = await migratedPlace()
     await installRoles(pool, { schema, prefix: schema })
     const names = roleNames(schema)

@@ -28,6 +28,8 @@ describe('the address of a file', () => {
 
   it.each([
     ['file:', 'names no file'],
+    ['//app.db', "Write the path of a file without them, 'app.db'"],
+    ['//./data/app.db', "'./data/app.db'"],
     ['file://', 'names no file'],
     ['file:app.db?mode=memory&cache=shared', 'takes no options'],
     ['file:app.db?vfs=unix-none', 'takes no options'],

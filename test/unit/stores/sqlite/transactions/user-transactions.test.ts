@@ -236,6 +236,60 @@ describe.each(drivers)('a transaction of $name', ({ name }) => {
     },
   )
 
+  it.skipIf(skips)(
+    'whose function closes the connection fails alone, and one that forbids writes forbids only its own',
+    async () => {
+      const { store, newRun, exists } = await world(name)
+      const closing = store.transact(async (handle) => (handle as Handle).close())
+      await expect(closing).rejects.toMatchObject({
+        code: 'INVALID_OPTION',
+        message: expect.stringContaining('close()') as string,
+      })
+      await store.transact(async (handle) => void (handle as Handle).exec('pragma query_only = on'))
+      const run = newRun()
+      await store.transact(async (handle, within) => {
+        ;(handle as Handle).exec('pragma query_only = on')
+        await within.start([run])
+      })
+      expect(await exists(run)).toBe(true)
+      expect(await store.start([newRun()])).toMatchObject([{ created: true }])
+    },
+  )
+
+  it.skipIf(skips).each(['max_page_count = 1', 'locking_mode = exclusive'])(
+    'whose function sets "%s" sets it for itself alone',
+    async (setting) => {
+      const { store, newRun, exists } = await world(name)
+      const pragma = `pragma ${setting.replace(/ .*/, '')}`
+      const value = () => store.transact(async (handle) => (handle as Handle).prepare(pragma).all())
+      const before = await value()
+      await store.transact(async (handle) => void (handle as Handle).exec(`pragma ${setting}`))
+      expect(await value()).toEqual(before)
+      const many = Array.from({ length: 200 }, () => newRun())
+      expect(await store.start(many)).toHaveLength(200)
+      expect(await exists(many[199] as (typeof many)[0])).toBe(true)
+    },
+  )
+
+  it.skipIf(skips).each(['runs', 'journal', 'messages', 'notes', 'odd"name'])(
+    'whose function makes a temporary table "%s" leaves nothing of it to others',
+    async (table) => {
+      const { store, newRun, exists } = await world(name)
+      const [first, second, third] = [newRun(), newRun(), newRun()]
+      const quoted = `"${table.replaceAll('"', '""')}"`
+      for (const run of [first, second]) {
+        await store.transact(async (given, within) => {
+          const handle = given as Handle
+          handle.exec(`create temp table ${quoted} (text text); create temp view seen as select * from ${quoted}`)
+          handle.exec(`insert into ${quoted} values ('theirs')`)
+          await within.start([run])
+        })
+        expect(await exists(run)).toBe(true)
+      }
+      expect(await store.start([third])).toMatchObject([{ created: true }])
+    },
+  )
+
   it.skipIf(skips)('may be left with savepoints of its function open', async () => {
     const { store, newRun, exists } = await world(name)
     const run = newRun()

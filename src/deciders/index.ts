@@ -1,0 +1,21 @@
+// The decider style, for authors. Not part of the package yet: until the engine executes deciders, only their tests can.
+
+export { decider, type Decider, type DeciderTypes } from './decider.ts'
+export {
+  decision,
+  reject,
+  type Decision,
+  type Outcome,
+  type Rejected,
+  type SignalTarget,
+  type TimerTime,
+  type Typed,
+} from './api/decision.ts'
+export type {
+  DeadTimer,
+  DeciderOptions,
+  DecideTools,
+  DedupOptions,
+  EffectHandler,
+  EffectOption,
+} from './api/options.ts'

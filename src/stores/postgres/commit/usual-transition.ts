@@ -1,0 +1,35 @@
+// Usual transitions: those that an update with the fence in its condition can do.
+
+import { assertLegal, type Outbound, type Transition } from '../../../core/model/transition.ts'
+
+/** A transition that an update with the fence in its condition can do. Invalid transitions are left to the core. */
+export function isUsual(transition: Transition): boolean {
+  const { undo, continues, status, outbound = null, applies = null, keyId = null } = transition
+  // Once in the stay of a run after its holder got another key.
+  if (keyId !== null) return false
+  // A transition that applies a control request needs that request, and a usual one has none.
+  if (undo !== null || continues !== null || applies !== null || status === 'cancelling' || hasOutbound(outbound)) {
+    return false
+  }
+  try {
+    assertLegal('running', transition)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function hasOutbound(outbound: Outbound | null): boolean {
+  return outbound !== null && outbound.starts.length + outbound.watches.length > 0
+}
+
+export function isOneStep({ append, status, takes, outbound }: Transition): boolean {
+  return append.length === 1 && status === null && takes.length === 0 && (outbound ?? null) === null
+}
+
+/** Messages that leave their mailbox. One that was taken stays known, so that delivering it again changes nothing. */
+export function takesOf(transitions: readonly Transition[]): readonly object[] {
+  return transitions.flatMap(({ runId: r, guard, takes }) =>
+    Array.from(new Set(takes), (id) => ({ r, id, seq: guard.seq + 1 })),
+  )
+}

@@ -1,0 +1,177 @@
+// Tests of a decider without a store: the events that happened, an input, and what is expected to follow. Only the author's
+// functions are called. The input goes through the same code as in production, so what could not be recorded fails here, too.
+
+import assert from 'node:assert/strict'
+import type { Answer, Decided, DeciderModel } from '../../core/definition/decider-model.ts'
+import type { Draft, Entry } from '../../core/model/entry.ts'
+import { jsonCodec } from '../../core/payload/codec.ts'
+import { Payloads } from '../../core/payload/payload.ts'
+import type { Decider, DeciderTypes } from '../../deciders/decider.ts'
+import { systemDigest } from '../../system.ts'
+
+/** A timer that is expected: `after` in milliseconds, or `at` as the time in milliseconds since 1970. */
+export interface ExpectedTimer<Input> {
+  readonly key?: string
+  readonly after?: number
+  readonly at?: number
+  readonly input: Input
+}
+
+/** What follows from an accepted input. What is left out is expected to be empty. */
+export interface Expected<Types extends DeciderTypes> {
+  readonly events: readonly Types['event'][]
+  readonly effects?: readonly Types['effect'][]
+  readonly timers?: readonly ExpectedTimer<Types['input']>[]
+  /** The keys of the timers that are cancelled. */
+  readonly cancelled?: readonly string[]
+}
+
+/** Some events have happened. */
+export interface Given<Types extends DeciderTypes> {
+  /** Decides an input at a time, which is 0 unless it is given. */
+  when(input: Types['input'], options?: { readonly now?: Date | number }): When<Types>
+}
+
+/** An input was decided. Each method throws an AssertionError with the difference if it was decided otherwise. */
+export interface When<Types extends DeciderTypes> {
+  then(expected: Expected<Types>): When<Types>
+  thenRejected(rejection: Types['rejection']): When<Types>
+  /** The state after it, also after a rejection. */
+  thenState(state: Types['state']): When<Types>
+  /** The instance is over: nothing was decided. */
+  thenAlreadyCompleted(): When<Types>
+}
+
+type Tested<Types extends DeciderTypes> = Pick<Decider<Types>, 'model' | 'type'>
+
+/**
+ * Begins a test of a decider: these events have happened to an instance.
+ *
+ * @example
+ * given(order, [{ type: 'Created' }])
+ *   .when({ type: 'Pay', orderId: '1' })
+ *   .then({ events: [{ type: 'Paid' }], effects: [{ type: 'ship' }] })
+ *   .thenState({ status: 'paid' })
+ */
+export function given<Types extends DeciderTypes>(
+  decider: Tested<Types>,
+  events: readonly Types['event'][] = [],
+): Given<Types> {
+  return { when: (input, { now = 0 } = {}) => decided(decider, events, input, Number(now)) }
+}
+
+const runId = '00000000-0000-7000-8000-000000000000'
+
+function decided<Types extends DeciderTypes>(
+  { model, type }: Tested<Types>,
+  events: readonly unknown[],
+  input: unknown,
+  now: number,
+): When<Types> {
+  const payloads = new Payloads(jsonCodec())
+  const instance = openInstance(model, payloads)
+  if (events.length > 0) instance.apply(journalOf(events, payloads, now))
+  const { seq } = instance
+  const result = instance.decide([{ kind: 'call', input, command: null }], { now })
+  const [answer] = result.answers
+  if (answer === undefined) throw new Error(`Decider "${type}" did not decide the input.`)
+  const read = (draft: Draft, at: number): unknown => valueOf(payloads, draft, seq + at + 1)
+  const test: When<Types> = {
+    // The word of every such kit. Nothing here is a promise, and `await` is told so.
+    // oxlint-disable-next-line unicorn/no-thenable
+    then: (expected) => {
+      if (typeof expected === 'function') throw new Error('given(…).when(…) is no promise: do not await it.')
+      assertAnswer(answer, 'accepted')
+      assert.deepStrictEqual(
+        followed(result, read),
+        expectation(expected),
+        `What follows from the input is not expected`,
+      )
+      return test
+    },
+    thenRejected: (rejection) => {
+      assertAnswer(answer, 'rejected')
+      assert.deepStrictEqual(answer.outcome === 'rejected' ? answer.rejection : null, rejection)
+      return test
+    },
+    thenState: (state) => {
+      if (answer.outcome === 'failed') throw answer.error
+      assert.deepStrictEqual(instance.state, state)
+      return test
+    },
+    thenAlreadyCompleted: () => {
+      assertAnswer(answer, 'already-completed')
+      return test
+    },
+  }
+  return test
+}
+
+function openInstance(model: DeciderModel, payloads: Payloads) {
+  const ports = { digest: systemDigest, random: { uint32: () => 0 } }
+  return model.open({ runId, id: 'test', payloads, ports })
+}
+
+/** The journal of an instance to which these events have happened, as one decided input. */
+function journalOf(events: readonly unknown[], payloads: Payloads, at: number): readonly Entry[] {
+  const entry = (seq: number, kind: 'started' | 'event', name: string | null, value: unknown): Entry =>
+    ({
+      kind,
+      name,
+      meta: null,
+      data: payloads.encode(value, payloads.place(runId, seq, kind, name)),
+      seq,
+      at,
+      transition: seq === 1 ? 'given' : null,
+    }) as Entry
+  const meta = { from: { kind: 'start' }, outcome: 'accepted' } as const
+  const input: Entry = { kind: 'input', name: null, meta, data: null, seq: 2, at, transition: null }
+  return [
+    entry(1, 'started', null, null),
+    input,
+    ...events.map((event, index) => entry(index + 3, 'event', (event as { readonly type: string }).type, event)),
+  ]
+}
+
+function assertAnswer(answer: Answer, outcome: Answer['outcome']): void {
+  if (answer.outcome === outcome) return
+  if (answer.outcome === 'failed') throw answer.error
+  const told = answer.outcome === 'rejected' ? ` with ${JSON.stringify(answer.rejection)}` : ''
+  assert.fail(`The input was expected to be ${outcome}, and it is ${answer.outcome}${told}.`)
+}
+
+function followed(
+  { append, answers: [answer] }: Decided,
+  read: (draft: Draft, at: number) => unknown,
+): Required<Expected<DeciderTypes>> {
+  const of = <Kind extends Draft['kind'], Value>(
+    kind: Kind,
+    make: (draft: Extract<Draft, { kind: Kind }>, at: number) => Value,
+  ) => append.flatMap((draft, at) => (draft.kind === kind ? [make(draft as Extract<Draft, { kind: Kind }>, at)] : []))
+  return {
+    events: answer?.outcome === 'accepted' ? answer.events : [],
+    effects: of('effect', read),
+    timers: of('timer', (draft, at) => {
+      const { name, meta } = draft
+      return {
+        ...(name.startsWith('#') ? {} : { key: name }),
+        ...(meta.at === null ? { after: meta.afterMs ?? 0 } : { at: meta.at }),
+        input: read(draft, at),
+      }
+    }),
+    cancelled: of('timer-cancelled', ({ name }) => name),
+  }
+}
+
+function expectation({ events, effects = [], timers = [], cancelled = [] }: Expected<DeciderTypes>) {
+  const named = timers.map(({ key, after, at, input }) => ({
+    ...(key === undefined ? {} : { key }),
+    ...(at === undefined ? { after: after ?? 0 } : { at }),
+    input,
+  }))
+  return { events, effects, timers: named, cancelled }
+}
+
+function valueOf(payloads: Payloads, { kind, name, data }: Draft, seq: number): unknown {
+  return data === null ? undefined : payloads.decode(data, payloads.place(runId, seq, kind, name))
+}
