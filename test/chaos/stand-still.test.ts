@@ -20,7 +20,8 @@ it(
   { timeout: 400_000 },
   async () => {
     const only = await crew.hired({ lease: leaseMs })
-    const run = await crew.client.start(crew.programs.two, { ms: 200 })
+    // Long enough that it is stopped during the step, however late a busy machine notices that the step has begun.
+    const run = await crew.client.start(crew.programs.two, { ms: 1_000 })
     const begun = (): number => crew.executions.filter(({ run: id, step }) => id === run.id && step === 'first').length
     for (let stop = 1; stop <= stops; stop += 1) {
       await until(`the first step begins for the ${stop}. time`, () => begun() >= stop, 60_000)
@@ -31,7 +32,8 @@ it(
     await run.result({ timeout: '30s' })
     const journal = await crew.client.journal(run)
     const kinds = journal.map(({ kind }) => kind)
-    expect(kinds.filter((kind) => kind === 'crashed')).toHaveLength(stops)
+    // A machine that is busy otherwise may stop it once more.
+    expect(kinds.filter((kind) => kind === 'crashed').length).toBeGreaterThanOrEqual(stops)
     expect(kinds).not.toContain('paused')
     const most = Math.max(...journal.map((entry) => (entry.kind === 'crashed' ? entry.meta.crashes : 0)))
     expect(most).toBeLessThan(5)
