@@ -17,7 +17,7 @@ export interface Task {
 }
 
 /** What the child tells: one sample. */
-export type Told = readonly Reading[]
+export type Sample = readonly Reading[]
 
 async function perform({ scenario, index, settings, warmUpMs, samples }: Task): Promise<void> {
   const found = scenarios.find(({ name }) => name === scenario)?.cases(settings)[index]

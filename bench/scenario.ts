@@ -49,7 +49,7 @@ export interface Scenario {
   /** The only stores on which it says anything. @default all */
   readonly onlyOn?: readonly StoreKind[]
   /** Asks the server what each statement took, if it is measured alone: that costs a little. @default false */
-  readonly tells?: boolean
+  readonly timesStatements?: boolean
   cases(settings: Settings): readonly Case[]
 }
 

@@ -74,8 +74,8 @@ const refund = workflow('soak.refund', async (ctx, { number }: Order) => {
 })
 
 const reader = workflow('soak.reader', async (ctx, { number }: Order) => {
-  const told = await ctx.receive(news)
-  return ctx.step('read', async () => told + number)
+  const received = await ctx.receive(news)
+  return ctx.step('read', async () => received + number)
 })
 
 export const kinds: readonly Kind[] = [

@@ -28,22 +28,22 @@ export type Sender = (request: Request) => Promise<void>
 
 export function withSender<Result>(
   place: Place,
-  worker: Pick<Child<unknown, unknown>, 'tell'>,
+  worker: Pick<Child<unknown, unknown>, 'pass'>,
   use: (sender: Sender) => Promise<Result>,
 ): Promise<Result> {
-  if (place.kind === 'sqlite') return use(batched((requests) => worker.tell(requests)))
+  if (place.kind === 'sqlite') return use(batched((requests) => worker.pass(requests)))
   return withOpenPlace(place, (store) =>
     withHoldfast(store, workflows, (holdfast) => use((request) => perform(holdfast, request))),
   )
 }
 
-/** One message for all that is asked for in the same turn. Whether it could be done, the worker tells. */
-function batched(tell: (requests: readonly Request[]) => void): Sender {
+/** One message for all that is asked for in the same turn. The worker reports whether it could be done. */
+function batched(send: (requests: readonly Request[]) => void): Sender {
   let waiting: Request[] = []
   const flush = (): void => {
     const requests = waiting
     waiting = []
-    tell(requests)
+    send(requests)
   }
   return async (request) => {
     if (waiting.push(request) === 1) setImmediate(flush)

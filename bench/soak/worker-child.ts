@@ -33,7 +33,7 @@ export interface Vitals {
 }
 
 /** How often endings are told: seldom enough to cost little, often enough for a load that waits for them. */
-const tellEveryMs = 20
+const reportEveryMs = 20
 const lookEveryMs = 100
 const loopResolutionMs = 5
 
@@ -45,10 +45,11 @@ await serveParent(async (task, parent) => {
   watchEndings(store, endings)
   const holdfast = await createHoldfast({ store, workflows, logger })
   const worker = await holdfast.work({ concurrency, signals: false })
-  const tell = (): void => {
-    if (endings.length + failures.length > 0) parent.tell({ endings: endings.splice(0), failures: failures.splice(0) })
+  const report = (): void => {
+    if (endings.length + failures.length > 0)
+      parent.report({ endings: endings.splice(0), failures: failures.splice(0) })
   }
-  const telling = setInterval(tell, tellEveryMs)
+  const reporting = setInterval(report, reportEveryMs)
   const vitals = watchVitals()
   return {
     answer: async () => vitals.take(),
@@ -59,9 +60,9 @@ await serveParent(async (task, parent) => {
     },
     async close() {
       await worker.stop()
-      clearInterval(telling)
+      clearInterval(reporting)
       vitals.stop()
-      tell()
+      report()
       await holdfast.close()
       await store.close()
     },

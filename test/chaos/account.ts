@@ -96,7 +96,7 @@ export class Account {
     f: StoreCall['f'],
     known: Answered,
     asked: Promise<Answer>,
-    tell: (answer: Answer) => Answered,
+    answeredAs: (answer: Answer) => Answered,
   ): Promise<Answer> {
     const { hand, now = Date.now } = this.options
     const from = now()
@@ -106,7 +106,7 @@ export class Account {
     }
     try {
       const answer = await asked
-      note(true, tell(answer))
+      note(true, answeredAs(answer))
       return answer
     } catch (error) {
       note(false, {})

@@ -117,7 +117,7 @@ class Chaos {
     const storm = startStorm(field, { seed, only })
     // Where it was broken off, what has struck is not waited for: nobody needs the field any more.
     this.open.push({ close: () => Promise.race([storm.stop(), setTimeout(stormMs)]) })
-    this.tellProgress(storm, driver, watch)
+    this.reportProgress(storm, driver, watch)
     const broken = await Promise.race([watch.alarm, setTimeout(minutes * 60_000, null, { ref: false })])
     if (broken !== null) {
       return { violations: broken, verdict: null, faults: total(storm.counts), missedGoal: null }
@@ -172,7 +172,7 @@ class Chaos {
     return client
   }
 
-  private tellProgress(storm: Storm, driver: Driver, watch: Watch): void {
+  private reportProgress(storm: Storm, driver: Driver, watch: Watch): void {
     const { onProgress = () => undefined } = this.options
     const timer = setInterval(() => {
       const { done, open } = driver

@@ -122,7 +122,7 @@ export function* cancelled({ operations, runs }: Evidence): Iterable<Violation> 
 }
 
 /** What a client was told of an end stands in the journal. */
-export function* told({ operations, runs }: Evidence): Iterable<Violation> {
+export function* reported({ operations, runs }: Evidence): Iterable<Violation> {
   const byId = new Map(runs.map((run) => [run.id, run]))
   for (const { type, args, value } of calls(operations, 'result')) {
     if (type !== 'ok') continue

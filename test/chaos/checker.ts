@@ -2,7 +2,7 @@
 // a report tells, and looks at one promise; what must be true of every state of the store is the doctor's business.
 
 import { exclusive, founded, keyed, owned, resting, timely, undone } from './checker-effects.ts'
-import { answered, cancelled, growing, keyedOnce, retried, started, told } from './checker-runs.ts'
+import { answered, cancelled, growing, keyedOnce, retried, started, reported } from './checker-runs.ts'
 import { queued, signalled } from './checker-signals.ts'
 import { entries, grouped, isBlamed, type Evidence, type Violation } from './evidence.ts'
 import { unknownOutcomes } from './history.ts'
@@ -38,7 +38,7 @@ const checks: readonly ((evidence: Evidence) => Iterable<Violation>)[] = [
   keyedOnce,
   answered,
   cancelled,
-  told,
+  reported,
   growing,
   retried,
   signalled,

@@ -34,7 +34,7 @@ export async function dump({ field, violations, history, command }: DumpOptions)
     'timeline',
     history.events
       .filter(({ proc }) => !isClient(proc))
-      .map(told)
+      .map(eventLine)
       .join(''),
   )
   write('effects.ndjson', lines(field.effects().filter(({ run }) => runs.includes(run))))
@@ -55,7 +55,7 @@ function isClient(proc: string): boolean {
   return proc.startsWith('client-') || proc === 'sweeper'
 }
 
-function told({ at, proc, f, args }: HistoryEvent): string {
+function eventLine({ at, proc, f, args }: HistoryEvent): string {
   return `${new Date(at).toISOString()} ${proc} ${f} ${JSON.stringify(args)}\n`
 }
 

@@ -14,7 +14,7 @@ export interface FieldCrewOptions {
   /** Where they log. */
   readonly folder: string
   readonly task: Omit<HandTask, 'id' | 'name' | 'version' | 'calls' | 'concurrency' | 'pool'>
-  readonly tell: (event: Omit<FieldEvent, 'at'>) => void
+  readonly report: (event: Omit<FieldEvent, 'at'>) => void
 }
 
 /** Where somebody works: his name stays the same, whoever it is. */
@@ -53,14 +53,14 @@ export class FieldCrew {
 
   /** Starts a process that belongs to the crew and to no post. */
   hire(name: string, version: Version): FieldHand {
-    const { task, tell } = this.options
+    const { task, report } = this.options
     const id = `${name}.${this.hands.filter((hand) => hand.name === name).length + 1}`
     const hand = new FieldHand({ ...task, ...variantOf(name), id, name, version }, this.options)
     this.hands.push(hand)
     const details = { hand: id, pid: hand.pid, version }
-    tell({ kind: 'worker', text: `${id} starts`, details: { ...details, state: 'starts' } })
+    report({ kind: 'worker', text: `${id} starts`, details: { ...details, state: 'starts' } })
     void hand.began.then(
-      (began) => began && tell({ kind: 'worker', text: `${id} works`, details: { ...details, state: 'works' } }),
+      (began) => began && report({ kind: 'worker', text: `${id} works`, details: { ...details, state: 'works' } }),
     )
     void this.ended(hand)
     return hand
@@ -107,14 +107,14 @@ export class FieldCrew {
   }
 
   private async ended(hand: FieldHand): Promise<void> {
-    const { tell } = this.options
+    const { report } = this.options
     const { code, signal } = await hand.exited
     const details = { hand: hand.id, pid: hand.pid, version: hand.version, code, signal, state: 'ends' }
-    tell({ kind: 'worker', text: `${hand.id} ends with ${signal ?? code}`, details })
+    report({ kind: 'worker', text: `${hand.id} ends with ${signal ?? code}`, details })
     // Who never came to work had no store to work on. Who did must bear everything.
     if (hand.isDismissed || !(await hand.began)) return
     const said = hand.tail.slice(-20)
-    tell({
+    report({
       kind: 'violation',
       text: `${hand.id} ended by itself with ${signal ?? code}`,
       details: { ...details, said },

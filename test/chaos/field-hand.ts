@@ -123,12 +123,12 @@ export class FieldHand implements Hand {
 
   /** The tenures that are over, and when their leases were. */
   get goneAt(): readonly (readonly [tenure: string, at: number])[] {
-    const told = [...this.tenures]
+    const reported = [...this.tenures]
     // A dead process does nothing any more, though its leases may still be valid.
     const diedAt = this.exit === null ? null : Math.min(this.exit.at, this.killedAt ?? Infinity)
     return diedAt === null
-      ? told.slice(0, -1)
-      : told.map(([tenure, until]) => [tenure, Math.min(until, diedAt)] as const)
+      ? reported.slice(0, -1)
+      : reported.map(([tenure, until]) => [tenure, Math.min(until, diedAt)] as const)
   }
 
   signal(signal: NodeJS.Signals): void {

@@ -113,12 +113,12 @@ export interface StrikeField extends Field {
   readonly programs: Programs
   /** The server of the store; throws if it has none. */
   readonly server: FieldServer
-  readonly tell: (event: Omit<FieldEvent, 'at'>) => void
+  readonly report: (event: Omit<FieldEvent, 'at'>) => void
 }
 
 export async function openField(options: FieldOptions): Promise<StrikeField> {
   const { leaseMs = 2_000, plant = 'none', workers = 4, onEvent } = options
-  const tell: StrikeField['tell'] = (event) => onEvent({ at: Date.now(), ...event })
+  const report: StrikeField['report'] = (event) => onEvent({ at: Date.now(), ...event })
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-chaos-'))
   const file = join(folder, 'runs.db')
   const effects = new SinkFile(join(folder, 'effects'))
@@ -127,7 +127,7 @@ export async function openField(options: FieldOptions): Promise<StrikeField> {
   const server = options.store === 'sqlite' ? null : await FieldServer.start(options.store)
   const url = server?.url ?? `sqlite:${file}`
   const task = { url: server?.proxy.url ?? url, sinkUrl: sink.url, leaseMs, plant }
-  const crew = new FieldCrew({ places: workers, program: programs('hand-child'), folder, task, tell })
+  const crew = new FieldCrew({ places: workers, program: programs('hand-child'), folder, task, report })
 
   async function close(): Promise<void> {
     await crew.dismiss()
@@ -168,6 +168,6 @@ export async function openField(options: FieldOptions): Promise<StrikeField> {
       if (server === null) throw new Error('The store of this field has no server.')
       return server
     },
-    tell,
+    report,
   }
 }

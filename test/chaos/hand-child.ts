@@ -27,8 +27,8 @@ const logger: Logger = {
   error: (message, details) => say('error', message, details),
 }
 
-const tell = (news: HandNews): void => void process.send?.(news)
-const tenures = new Tenures({ hand: task.id, leaseMs, tell })
+const report = (news: HandNews): void => void process.send?.(news)
+const tenures = new Tenures({ hand: task.id, leaseMs, report })
 const sink = await SinkConnection.open(task.sinkUrl, () => tenures.current)
 const account = new Account({ path: task.calls, hand: task.id, tenure: () => tenures.current })
 const gate = PoolGate.install()
@@ -41,9 +41,9 @@ process.on('SIGTERM', () => {
   void leave()
 })
 process.on('message', (order: HandOrder) => {
-  void gate.shut(order.withholdMs).then((withheld) => tell({ withheld }))
+  void gate.shut(order.withholdMs).then((withheld) => report({ withheld }))
 })
-tell({ working: true })
+report({ working: true })
 
 /** Nothing waits for the store for longer than half a lease, as it is with the lease and the timeout of the default. */
 function openStore(): Promise<Store> {

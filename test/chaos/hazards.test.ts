@@ -133,7 +133,7 @@ describe('a timer', { timeout }, () => {
 
 describe('SIGTERM', { timeout }, () => {
   /** Ended as the signal says, by itself: 128 + 15, or the signal itself. */
-  const asTold = (hand: Hand) =>
+  const asReported = (hand: Hand) =>
     hand.exited.then(({ code, signal }) => expect(signal ?? code).toBe(signal === null ? 143 : 'SIGTERM'))
 
   it('IF-P1 SW-P6 during a step lets that end and be recorded, begins no other, and ends the process', async () => {
@@ -141,7 +141,7 @@ describe('SIGTERM', { timeout }, () => {
     const run = await crew.client.start(crew.programs.two, { ms: 400 })
     await crew.begun(run, 'first')
     hand.signal('SIGTERM')
-    await asTold(hand)
+    await asReported(hand)
     expect(await run.status()).toBe('pending')
     const journal = await crew.client.journal(run)
     expect(journal.map(({ kind }) => kind)).toEqual(['started', 'step-succeeded'])
@@ -153,7 +153,7 @@ describe('SIGTERM', { timeout }, () => {
     await crew.begun(run, 'first')
     const heir = await crew.hired({ lease: '30s' })
     hand.signal('SIGTERM')
-    await asTold(hand)
+    await asReported(hand)
     await crew.begun(run, 'first', heir.pid)
     expect(pidOf(await run.result({ timeout: '20s' }))).toBe(heir.pid)
     const journal = await crew.client.journal(run)
@@ -170,7 +170,7 @@ describe('SIGTERM', { timeout }, () => {
     await setTimeout(300)
     expect(hand.exit).toBe(null)
     hand.signal('SIGTERM')
-    await asTold(hand)
+    await asReported(hand)
     expect(crew.executions.map(({ ended }) => ended ?? 'cut off')).toEqual(['cut off'])
     const heir = await crew.hired({ lease: '1s' })
     await crew.begun(run, 'first', heir.pid)
@@ -182,7 +182,7 @@ describe('SIGTERM', { timeout }, () => {
     const run = await crew.client.start(crew.programs.nap, { ms: 60_000 })
     await until('it sleeps', async () => (await run.status()) === 'waiting')
     hand.signal('SIGTERM')
-    await asTold(hand)
+    await asReported(hand)
     expect(await run.status()).toBe('waiting')
   })
 
@@ -200,7 +200,7 @@ describe('SIGTERM', { timeout }, () => {
     expect(new Set(results.map(pidOf))).toEqual(new Set([young.pid]))
     expect(pidOf(await long.result({ timeout: '20s' }))).toBe(young.pid)
     expect(crew.executions.filter(({ run, step }) => run === long.id && step === 'first')).toHaveLength(1)
-    await asTold(old)
+    await asReported(old)
   })
 })
 

@@ -42,14 +42,14 @@ const look = (from: number, to: number, more: Partial<StoreCall> = {}): StoreCal
   return { f: 'rescue', hand: 'w2', from, to, ok: true, runs: [], ...more }
 }
 
-interface Told {
+interface Happening {
   readonly journal?: readonly Partial<JournalEntry>[]
   readonly calls?: readonly StoreCall[]
   readonly happened?: readonly HistoryEvent[]
   readonly goneAt?: Evidence['goneAt']
 }
 
-function evidence({ journal, calls = [], happened, goneAt }: Told): Evidence {
+function evidence({ journal, calls = [], happened, goneAt }: Happening): Evidence {
   const usual = [dead(3_000), goesOn(4_000)]
   return {
     operations: [],
@@ -63,8 +63,8 @@ function evidence({ journal, calls = [], happened, goneAt }: Told): Evidence {
   }
 }
 
-const split = (told: Told): readonly (readonly [Cause, number])[] =>
-  recoveries(evidence(told)).flatMap(({ parts }) => [...parts])
+const split = (happening: Happening): readonly (readonly [Cause, number])[] =>
+  recoveries(evidence(happening)).flatMap(({ parts }) => [...parts])
 
 describe('the split of a recovery', () => {
   it('says that the lease was not over, that nobody looked, and that it began', () => {
@@ -78,7 +78,7 @@ describe('the split of a recovery', () => {
     ])
   })
 
-  const waiting: readonly (readonly [Cause, string, Told])[] = [
+  const waiting: readonly (readonly [Cause, string, Happening])[] = [
     ['poll', 'nobody asks', {}],
     ['order', 'others are claimed', { calls: [claim(2_000, 2_900, { runs: ['q'], full: true })] }],
     ['order', 'a claim is under way', { calls: [claim(3_000, 4_000)] }],
@@ -122,8 +122,8 @@ describe('the split of a recovery', () => {
       },
     ],
   ]
-  it.each(waiting)('says %s while %s', (cause, _, told) => {
-    expect(split(told)).toEqual([
+  it.each(waiting)('says %s while %s', (cause, _, happening) => {
+    expect(split(happening)).toEqual([
       ['lease', 2_000],
       [cause, 1_000],
     ])

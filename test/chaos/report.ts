@@ -81,8 +81,8 @@ function slowest(found: readonly Recovery[]): string {
   const longest = found.toSorted((a, b) => b.to - b.from - (a.to - a.from)).slice(0, mostSlow)
   return longest
     .map(({ run, from, to, parts }) => {
-      const told = [...parts].toSorted(([, a], [, b]) => b - a).map(([cause, ms]) => `${cause} ${Math.round(ms)}`)
-      return `  ${run} from ${new Date(from).toISOString()} ${Math.round(to - from)} ms: ${told.join(', ')}`
+      const shares = [...parts].toSorted(([, a], [, b]) => b - a).map(([cause, ms]) => `${cause} ${Math.round(ms)}`)
+      return `  ${run} from ${new Date(from).toISOString()} ${Math.round(to - from)} ms: ${shares.join(', ')}`
     })
     .join('\n')
 }

@@ -39,14 +39,14 @@ export function startStorm(field: StrikeField, { seed, only }: StormOptions): St
   /** True if it hit something. */
   async function strike(nemesis: Nemesis, own: Draw): Promise<boolean> {
     const { name } = nemesis
-    field.tell({ kind: 'nemesis', text: `${name} strikes` })
+    field.report({ kind: 'nemesis', text: `${name} strikes` })
     const outcome = await nemesis.strike(field, own, last).then(
       (hit) => (hit ? 'is over' : 'hit nothing'),
       // The server may be away, by the blow of another.
       (error: unknown) => `was in vain: ${messageOf(error)}`,
     )
     if (outcome === 'is over') counts.set(name, (counts.get(name) ?? 0) + 1)
-    field.tell({ kind: 'nemesis', text: `${name} ${outcome}` })
+    field.report({ kind: 'nemesis', text: `${name} ${outcome}` })
     return outcome === 'is over'
   }
 

@@ -218,7 +218,7 @@ function isStuck({ ok, from, to }: StoreCall): boolean {
   return !ok || to - from > stuckMs
 }
 
-interface Told {
+interface EventArgs {
   readonly hand?: string
   readonly state?: string
   /** Rows that a stranger holds from here on, and those that he lets go. */
@@ -226,7 +226,7 @@ interface Told {
   readonly frees?: readonly string[]
 }
 
-function argsOf({ args }: HistoryEvent): Told {
+function argsOf({ args }: HistoryEvent): EventArgs {
   return args ?? {}
 }
 

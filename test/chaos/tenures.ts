@@ -16,7 +16,7 @@ export interface TenuresOptions {
   /** Whose tenures these are. */
   readonly hand: string
   readonly leaseMs: number
-  readonly tell: (news: TenureNews) => void
+  readonly report: (news: TenureNews) => void
 }
 
 export class Tenures {
@@ -85,6 +85,6 @@ export class Tenures {
 
   private extend(until: number): void {
     this.until = until
-    this.options.tell({ tenure: this.current, until })
+    this.options.report({ tenure: this.current, until })
   }
 }

@@ -129,7 +129,7 @@ describe('check --against a store', () => {
     const empty = join(folder(), 'empty.db')
     writeFileSync(empty, '')
     const { code, stderr } = await cli(['check', builds.deployed, '--against', `sqlite:${empty}`])
-    expect({ code, told: /holdfast migrate/.test(stderr) }).toEqual({ code: 7, told: true })
+    expect({ code, names: /holdfast migrate/.test(stderr) }).toEqual({ code: 7, names: true })
   })
 
   it('samples evenly, and says so', async () => {
@@ -275,10 +275,10 @@ describe('export, and check --against files', () => {
     [['--against', 'README.md'], 'It cannot be read: '],
     [['--against', 'src/cli'], 'There is no .json file in the folder'],
     [['--against', 'x', '--sample', '0'], '--sample must be a whole number from 1'],
-  ])('%j is a usage error: %s', async (argv, told) => {
+  ])('%j is a usage error: %s', async (argv, names) => {
     const { code, stdout, stderr } = await cli(['check', builds.deployed, ...argv])
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toContain(told)
+    expect(stderr).toContain(names)
   })
 
   it('problems of the module are reported before anything is replayed', async () => {

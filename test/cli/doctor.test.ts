@@ -43,9 +43,9 @@ describe('holdfast doctor', () => {
     breakIt('update runs set ended_at = null where id = ?')
     const { code, stdout } = await run(['doctor', '--json'])
     expect(code).toBe(70)
-    const told = JSON.parse(stdout) as { store: string; isSound: boolean; checks: { name: string }[] }
-    expect(told).toMatchObject({ store, isSound: false })
-    expect(told.checks).toContainEqual({ name: 'status_fields_match', offenders: [id] })
-    expect(told.checks).toContainEqual({ name: 'history_gapless', offenders: [] })
+    const answer = JSON.parse(stdout) as { store: string; isSound: boolean; checks: { name: string }[] }
+    expect(answer).toMatchObject({ store, isSound: false })
+    expect(answer.checks).toContainEqual({ name: 'status_fields_match', offenders: [id] })
+    expect(answer.checks).toContainEqual({ name: 'history_gapless', offenders: [] })
   })
 })

@@ -98,10 +98,10 @@ describe('arguments that do not exist', () => {
     [['dead-letters', '--discard'], 'Which letter?'],
     [['dead-letters', someId, 'x'], 'Say what to do with the letter'],
     [['dead-letters', someId, 'x', '--discard', '--to-topic'], 'one of --to <run>'],
-  ])('%j is a usage error: %s', async (argv, told) => {
+  ])('%j is a usage error: %s', async (argv, expected) => {
     const { code, stdout, stderr } = await cli(argv)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toContain(told)
+    expect(stderr).toContain(expected)
     expect(stderr).not.toContain('    at ')
   })
 

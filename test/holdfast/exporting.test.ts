@@ -220,9 +220,9 @@ describe('replay()', () => {
       [{ format: 1, run, entries: [null] }, 'Entry 1 is incomplete'],
       [{ format: 1, run, entries: [{ ...entries[0], data: 7 }] }, 'Entry 1 is incomplete'],
     ]
-    for (const [value, told] of wrong) {
+    for (const [value, expected] of wrong) {
       const error = await errorOf(replay(greet, value as ExportedRun))
-      expect([error.code, error.message]).toEqual(['INVALID_OPTION', expect.stringContaining(told)])
+      expect([error.code, error.message]).toEqual(['INVALID_OPTION', expect.stringContaining(expected)])
       expect(error.message).toContain('holdfast export <run>')
     }
     const misspelt = { service: {} } as object

@@ -24,8 +24,8 @@ it.each([
   const run = await holdfast.start(quiet, false)
   expect(await run.result()).toBe(1)
   const changes = await store.changes(0, 100)
-  const told = changes.filter(({ runId }) => runId === run.id).map(({ entry: { kind, meta } }) => [kind, meta])
-  expect(told).toEqual([
+  const listed = changes.filter(({ runId }) => runId === run.id).map(({ entry: { kind, meta } }) => [kind, meta])
+  expect(listed).toEqual([
     ['continued', { type: 'loud', version: 1 }],
     ['step-succeeded', expect.anything()],
     ['continued', { type: 'quiet', version: 1 }],

@@ -228,12 +228,12 @@ describe('a filter that no run could match by mistake', () => {
     [{ createdFrom: new Date('never') }, 'valid Date'],
     [{ tag: '' }, 'must be a text'],
     [{ version: 1.5 }, 'whole number'],
-  ] as const)('%j is refused', async (filter, told) => {
+  ] as const)('%j is refused', async (filter, expected) => {
     const { open } = virtualWorld()
     const holdfast = await open()
     const error = (await holdfast.find(filter as Filter).catch((reason: unknown) => reason)) as HoldfastError
     expect(error.code).toBe('INVALID_OPTION')
-    expect(error.message).toContain(told)
+    expect(error.message).toContain(expected)
   })
 })
 

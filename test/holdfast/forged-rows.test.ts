@@ -86,10 +86,10 @@ describe('what a parent is told of the end of a child', () => {
     ['a number', 7],
     ['null', null],
     ['a list', []],
-  ])('is not %s: the run is paused, with the message, and no worker is kept busy', async (_, told) => {
+  ])('is not %s: the run is paused, with the message, and no worker is kept busy', async (_, damaged) => {
     const file = new EncryptedFile()
     const { id } = await parentOfEnded(file)
-    file.attacker.prepare(`update messages set data = ? where kind = 'ended'`).run(JSON.stringify(told))
+    file.attacker.prepare(`update messages set data = ? where kind = 'ended'`).run(JSON.stringify(damaged))
     const { status, note, story } = await restOf(file, id)
     expect([status, story.filter((kind) => kind === 'woken')]).toEqual(['paused', []])
     expect(note).toMatch(/^Message "ended:[^"]+" is damaged: .* Put its row back as it was, then resume the run\./)
@@ -217,7 +217,7 @@ describe('a row that the engine did not write', () => {
     [`update journal set kind = 'weird' where run_id = ? and kind = 'started'`, 'Entry 1'],
   ] as const
 
-  it.each(damage)('pauses its run, with the entry, and keeps no worker busy: %s', async (statement, told) => {
+  it.each(damage)('pauses its run, with the entry, and keeps no worker busy: %s', async (statement, damaged) => {
     const file = new EncryptedFile()
     const holdfast = await file.open({ workflows })
     await holdfast.work({ signals: false })
@@ -230,7 +230,7 @@ describe('a row that the engine did not write', () => {
     file.attacker.prepare(statement).run(id)
     const { status, note, story } = await restOf(file, id)
     expect(status).toBe('paused')
-    expect(note).toMatch(new RegExp(`^${told}.* is damaged`))
+    expect(note).toMatch(new RegExp(`^${damaged}.* is damaged`))
     expect(story).toContain('damaged')
     const { token } = file.attacker.prepare('select token from runs where id = ?').get(id) as { readonly token: number }
     expect(token).toBeLessThan(8)

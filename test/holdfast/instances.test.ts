@@ -33,14 +33,14 @@ describe('two instances', () => {
   it('on one store share its work', async () => {
     const store = memoryStore()
     const whom: string[] = []
-    const told = (who: string) =>
+    const labelled = (who: string) =>
       workflow('told', (ctx) =>
         ctx.step('tell', async () => {
           whom.push(who)
           await settled()
         }),
       )
-    const [one, other] = [told('one'), told('other')]
+    const [one, other] = [labelled('one'), labelled('other')]
     const [first, second] = [await open({ store, workflows: [one] }), await open({ store, workflows: [other] })]
     const runs = await Promise.all(Array.from({ length: 8 }, () => first.start(one)))
     await Promise.all([first.work({ concurrency: 2 }), second.work({ concurrency: 2 })])

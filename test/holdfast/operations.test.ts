@@ -21,16 +21,16 @@ const withoutValue = { kind: 'signal', to: nobody, name: 'x' } as const
 /** A store that tells what was asked of it to change something. */
 function watched(store: Store) {
   const calls: { readonly method: string; readonly count: number }[] = []
-  const tell =
+  const recorded =
     <Asked, Answer>(method: string, call: (asked: readonly Asked[]) => Promise<Answer>) =>
     (asked: readonly Asked[]): Promise<Answer> => {
       calls.push({ method, count: asked.length })
       return call(asked)
     }
   const seen = changed(store, {
-    start: tell('start', (runs: Parameters<Store['start']>[0]) => store.start(runs)),
-    deliver: tell('deliver', (messages: Parameters<Store['deliver']>[0]) => store.deliver(messages)),
-    control: tell('control', (requests: Parameters<Store['control']>[0]) => store.control(requests)),
+    start: recorded('start', (runs: Parameters<Store['start']>[0]) => store.start(runs)),
+    deliver: recorded('deliver', (messages: Parameters<Store['deliver']>[0]) => store.deliver(messages)),
+    control: recorded('control', (requests: Parameters<Store['control']>[0]) => store.control(requests)),
   })
   return { store: seen, calls }
 }

@@ -98,8 +98,8 @@ describe.each(everyStore)('on the $name store', ({ make }) => {
     expect(await refusal(again)).toMatchObject({ code: 'MAILBOX_FULL', details: { runId: run.id } })
     if (store.capabilities.transactions !== true) return
     const { transact } = store as unknown as { transact: (work: (tx: unknown) => Promise<unknown>) => Promise<unknown> }
-    const told = await transact.call(store, async (tx) => refusal(holdfast.using(tx).signal(run, 'go', 2)))
-    expect(told).toMatchObject({ code: 'MAILBOX_FULL' })
+    const refused = await transact.call(store, async (tx) => refusal(holdfast.using(tx).signal(run, 'go', 2)))
+    expect(refused).toMatchObject({ code: 'MAILBOX_FULL' })
   })
 
   it('a topic keeps no more than limits.retained for later subscribers', async () => {

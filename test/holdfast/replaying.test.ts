@@ -168,13 +168,13 @@ describe('code that changed', () => {
 
   it('that waits on something else under the same name drifts', async () => {
     const world = virtualWorld()
-    const raced = order(async (ctx) => ctx.race({ told: ctx.receive('told'), due: ctx.sleep('1 h') }))
+    const raced = order(async (ctx) => ctx.race({ expected: ctx.receive('told'), due: ctx.sleep('1 h') }))
     const journal = await record(world, { workflow: raced })
     const entries = journal.entries.slice(0, 2)
-    const now = order(async (ctx) => ctx.race({ told: ctx.receive('called'), due: ctx.sleep('1 h') }))
+    const now = order(async (ctx) => ctx.race({ expected: ctx.receive('called'), due: ctx.sleep('1 h') }))
     const found = await replayed(world, now, { run: { ...journal.run, seq: 2 }, entries })
     expect(found).toMatchObject({ outcome: 'drift', drift: { recorded: { kind: 'waiting', name: 'race' } } })
-    const later = order(async (ctx) => ctx.race({ told: ctx.receive('told'), due: ctx.sleep('2 h') }))
+    const later = order(async (ctx) => ctx.race({ expected: ctx.receive('told'), due: ctx.sleep('2 h') }))
     expect(await replayed(world, later, { run: { ...journal.run, seq: 2 }, entries })).toEqual({ outcome: 'same' })
     expect(await deployed(signalled)).toEqual({ outcome: 'same' })
   })
@@ -212,8 +212,8 @@ describe('code that changed', () => {
     const world = virtualWorld()
     const { run, entries } = await record(world, { workflow: order(reserving(false)) })
     const underWay = { run: { ...run, seq: 2 }, entries: entries.slice(0, 2) }
-    const told = { outcome: 'throws', error: { message: 'No shelf' } }
-    expect(await replayed(world, order(reserving(true)), underWay)).toMatchObject(told)
+    const expected = { outcome: 'throws', error: { message: 'No shelf' } }
+    expect(await replayed(world, order(reserving(true)), underWay)).toMatchObject(expected)
     expect(begun).toBe(1)
   })
 

@@ -83,14 +83,14 @@ describe('a failing step', () => {
   })
 
   it('PQ-R2 sets its own delay with retryAfter, in place of the computed one', async () => {
-    const told = workflow('told', (ctx) =>
+    const warned = workflow('told', (ctx) =>
       ctx.step('ask', ({ attempt }) => {
         if (attempt === 1) throw retryAfter('30s', 'Slow down')
         return attempt
       }),
     )
-    const holdfast = await hurried({ workflows: [told] })
-    const run = await holdfast.start(told)
+    const holdfast = await hurried({ workflows: [warned] })
+    const run = await holdfast.start(warned)
     expect(await run.result()).toBe(2)
     const failed = (await holdfast.journal(run)).filter((entry) => entry.kind === 'attempt-failed')
     expect(failed.map(delayOf)).toEqual([30_000])

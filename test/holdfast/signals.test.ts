@@ -168,18 +168,18 @@ test('a run that is busy elsewhere in its body learns of a signal at once, not w
   const { open, after, pause } = virtualWorld()
   const busy = workflow('busy', async (ctx) => {
     const work = ctx.step('work', () => pause(5_000))
-    const told = await ctx.receive('told')
+    const received = await ctx.receive('told')
     const at = ctx.now().getTime()
     await work
-    return [told, ctx.now().getTime() - at]
+    return [received, ctx.now().getTime() - at]
   })
   const holdfast = await open({ workflows: [busy] })
   await holdfast.work()
   const run = await holdfast.start(busy)
   await settled()
   expect(await holdfast.signal(run, 'told', 'hello')).toMatchObject({ outcome: 'queued' })
-  const [told, ms] = (await after(run.result())) as [string, number]
-  expect(told).toBe('hello')
+  const [received, ms] = (await after(run.result())) as [string, number]
+  expect(received).toBe('hello')
   expect(ms).toBeGreaterThan(4_000)
 })
 
@@ -233,8 +233,8 @@ describe.each(transacting)('on $name', ({ make }) => {
         await gates.end.passed
         return 'booked'
       })
-      const [told, made] = await ctx.all([ctx.receive('told'), ctx.child(child)])
-      return [told, made, await booked]
+      const [received, made] = await ctx.all([ctx.receive('told'), ctx.child(child)])
+      return [received, made, await booked]
     })
     const holdfast = await open({ workflows: [mixed, child] })
     await holdfast.work()

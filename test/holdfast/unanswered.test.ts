@@ -283,9 +283,9 @@ describe('a worker of a store that does not answer', () => {
     await world.until(() => beats() > before)
     line.cut.clear()
     await world.clock.advance('1 min')
-    const told = logger.lines.map(({ details }) => details['error']).filter((error) => isHoldfastError(error))
-    expect(told.map(({ details }) => details)).toEqual([{ call: 'beat', waitedMs: 2_000 }])
-    expect(told.some(({ code }) => code === 'LEASE_LOST')).toBe(false)
+    const logged = logger.lines.map(({ details }) => details['error']).filter((error) => isHoldfastError(error))
+    expect(logged.map(({ details }) => details)).toEqual([{ call: 'beat', waitedMs: 2_000 }])
+    expect(logged.some(({ code }) => code === 'LEASE_LOST')).toBe(false)
   })
 
   it.each([...methods.filter((name) => name !== 'changes'), 'everything' as const])(

@@ -32,13 +32,13 @@ describe('a heartbeat whose run is locked by somebody else', { timeout: 120_000 
     const held = [locked, other].map(({ runId }) => ({ runId, token: 1, extendMs: 500_000 }))
     const say = () => store.beat({ session: 'me', leaseMs: 900_000, held, seeksUnknownLeases: false })
 
-    const told = await say()
-    expect(told).toMatchObject({ alive: true, lost: [], busy: [locked.runId] })
+    const answer = await say()
+    expect(answer).toMatchObject({ alive: true, lost: [], busy: [locked.runId] })
     // The lock is still there: what was kept and what was moved, was so in spite of it.
     const { rows } = await user.query<{ until: string }>(`select alive_until as until from ${schema}.sessions`)
-    expect(Number(rows[0]?.until)).toBe(told.now + 900_000)
+    expect(Number(rows[0]?.until)).toBe(answer.now + 900_000)
     expect((await bench.run(locked.runId)).deadline).toBe(before.deadline)
-    expect((await bench.run(other.runId)).deadline).toBeGreaterThanOrEqual(told.now + 500_000)
+    expect((await bench.run(other.runId)).deadline).toBeGreaterThanOrEqual(answer.now + 500_000)
 
     await user.query('commit')
     const again = await say()

@@ -17,7 +17,7 @@ export interface Tally {
   /** The run was asleep, and the message woke it. */
   woken: number
   /** The message came first, and whoever wanted to park was told. */
-  told: number
+  delivered: number
   /** A message lies in the mailbox of a run that sleeps on; or somebody was told something else than what is. */
   readonly lost: string[]
 }
@@ -34,7 +34,7 @@ export async function raceParkings(
   const { store, bench } = await opened({ url, schema })
   const { store: parker } = await opened({ ...parking(url), schema, connections: atOnce })
   const child = await startDeliverer(url, schema)
-  const tally: Tally = { races: 0, woken: 0, told: 0, lost: [] }
+  const tally: Tally = { races: 0, woken: 0, delivered: 0, lost: [] }
   try {
     assert.equal(await child.said(), 'ready')
     let headStartMs = 1
@@ -59,7 +59,7 @@ export async function raceParkings(
         const facts = [answer.released, outcomes[index], row?.status, row?.readiness, row?.inbox, row?.session === null]
         const seen = JSON.stringify(facts)
         if (seen === '[true,"delivered","waiting","ready",1,true]') woken += 1
-        else if (seen === '[false,"queued","running","leased",1,false]' && answer.inbox === 1) tally.told += 1
+        else if (seen === '[false,"queued","running","leased",1,false]' && answer.inbox === 1) tally.delivered += 1
         else tally.lost.push(seen)
       }
       tally.races += atOnce

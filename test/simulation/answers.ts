@@ -17,7 +17,7 @@ import type { RunState } from '../../src/testing/invariants/index.ts'
 import { isUnseen } from './seen-run.ts'
 
 type Before = ReadonlyMap<string, { readonly run: Run; readonly ids: ReadonlySet<string | null> }>
-type Fail = (name: string, run: Pick<Run, 'id' | 'status'>, told: string) => void
+type Fail = (name: string, run: Pick<Run, 'id' | 'status'>, message: string) => void
 
 export class Answers {
   private readonly runs: ReadonlyMap<string, RunState>

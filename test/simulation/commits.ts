@@ -120,8 +120,8 @@ export class Commits {
     if (after.run.readiness === 'ready') return null
     const parkIf = this.transitionOf(before, after)?.parkIf ?? null
     if (parkIf === null || !isUnseen(after, parkIf)) return null
-    const told = `parked by one who knew ${parkIf.inbox} messages of ${after.run.inbox}, and wants one of the others`
-    return { name: 'no_lost_wakeup', runId: after.run.id, message: told }
+    const message = `parked by one who knew ${parkIf.inbox} messages of ${after.run.inbox}, and wants one of the others`
+    return { name: 'no_lost_wakeup', runId: after.run.id, message: message }
   }
 
   private transitionOf(before: RunState, after: RunState): Transition | undefined {

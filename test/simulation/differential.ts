@@ -64,8 +64,8 @@ async function live(world: number, { open, shards, feedOrder, file }: Differenti
     await pair.close()
     for (; count < perWorld + whenClosed; count += 1) await apply(operations.next(view))
   } catch (error) {
-    const told = `World ${world}, operation ${count}: ${JSON.stringify(latest)}\nDo it again: WORLD=${world} npx vitest run ${file}`
-    throw new Error(`${(error as Error).message}\n\n${told}`, { cause: error })
+    const operations = `World ${world}, operation ${count}: ${JSON.stringify(latest)}\nDo it again: WORLD=${world} npx vitest run ${file}`
+    throw new Error(`${(error as Error).message}\n\n${operations}`, { cause: error })
   } finally {
     await pair.close()
   }

@@ -124,40 +124,40 @@ const watchersDropped: StoreMutation = (store) =>
   })
 
 export const exchangeCanaries: readonly Canary[] = [
-  { name: 'waits-dropped', told: 'who gives up one wait gives up all', budget: 400, mutation: waitsDropped },
+  { name: 'waits-dropped', title: 'who gives up one wait gives up all', budget: 400, mutation: waitsDropped },
   {
     name: 'end-not-notified',
-    told: 'the end of a run is not told to who waits for it',
+    title: 'the end of a run is not told to who waits for it',
     budget: 600,
     mutation: endUntold,
   },
   {
     name: 'child-not-started',
-    told: 'the entry that names a child is stored without the child',
+    title: 'the entry that names a child is stored without the child',
     budget: 600,
     mutation: childNotStarted,
   },
-  { name: 'signal-not-taken', told: 'a signal is read and stays', budget: 600, mutation: signalNotTaken },
-  { name: 'signal-dropped', told: 'a signal is accepted and not kept', budget: 600, mutation: signalDropped },
-  { name: 'queue-stuck', told: 'what is sent to a queue reaches nobody who waits', budget: 600, mutation: queueStuck },
+  { name: 'signal-not-taken', title: 'a signal is read and stays', budget: 600, mutation: signalNotTaken },
+  { name: 'signal-dropped', title: 'a signal is accepted and not kept', budget: 600, mutation: signalDropped },
+  { name: 'queue-stuck', title: 'what is sent to a queue reaches nobody who waits', budget: 600, mutation: queueStuck },
   {
     name: 'awaited-message-ignored',
-    told: 'a message that a run wants does not wake it',
+    title: 'a message that a run wants does not wake it',
     budget: 400,
     mutation: wantedIgnored,
   },
   {
     name: 'chores-undone',
-    told: 'what an end or a broadcast left is done by nobody',
+    title: 'what an end or a broadcast left is done by nobody',
     budget: 400,
     mutation: choresUndone,
   },
-  { name: 'chore-cut-short', told: 'what is left to do is forgotten half done', budget: 600, mutation: choreCutShort },
+  { name: 'chore-cut-short', title: 'what is left to do is forgotten half done', budget: 600, mutation: choreCutShort },
   {
     name: 'watchers-dropped',
-    told: 'of those who wait on a run only a page hears of its end',
+    title: 'of those who wait on a run only a page hears of its end',
     budget: 600,
     mutation: watchersDropped,
   },
-  { name: 'message-wakes-nobody', told: 'a run sleeps on with a message', budget: 600, mutation: wakeUpLost },
+  { name: 'message-wakes-nobody', title: 'a run sleeps on with a message', budget: 600, mutation: wakeUpLost },
 ]

@@ -17,7 +17,7 @@ type Start = Extract<Operation, { kind: 'start' }>
 type Steering = Exclude<Operation, { kind: 'start' | 'signal' | 'broadcast' }>
 
 /** What somebody was told of a run. */
-export interface Told {
+export interface Answered {
   readonly runId: string
   readonly result:
     { readonly status: 'succeeded'; readonly value: unknown } | { readonly status: 'failed' | 'cancelled' }
@@ -27,7 +27,7 @@ export class Operator {
   /** Ids that a start was answered with, by program. */
   readonly acknowledged: { readonly plan: StartPlan; readonly runId: string }[] = []
   /** Results that somebody was given. */
-  readonly results: Told[] = []
+  readonly results: Answered[] = []
   /** What was asked of runs, whether or not it was answered. */
   readonly controlled = new Map<string, Set<string>>()
   /** Signals that were accepted. */

@@ -32,7 +32,7 @@ export interface Swarm {
   /** The longest usual way of a request or a reply. */
   readonly latencyMs: number
   /** The store tells of new work; each hint is lost with this probability. */
-  readonly hints: { readonly told: boolean; readonly lost: number }
+  readonly hints: { readonly sent: boolean; readonly lost: number }
   /** Committer and starter send so much at once; null for their own limit. */
   readonly batch: number | null
   /** The probability of each fault of a store call. */

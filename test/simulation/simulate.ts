@@ -191,8 +191,8 @@ class Simulation implements Surroundings {
   }
 
   unhandled(reason: unknown): void {
-    const told = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason)
-    this.checker.report({ name: 'no_unhandled_rejection', runId: null, message: told })
+    const shown = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason)
+    this.checker.report({ name: 'no_unhandled_rejection', runId: null, message: shown })
   }
 
   outcome(): Outcome {
@@ -226,7 +226,7 @@ class Simulation implements Surroundings {
     const process = this.processes[blow.process]
     const current = process?.current
     if (process === undefined || current?.isAlive !== true || this.isHealed) return
-    this.trace.tell(() => `${this.world.now.toFixed(1)} ${current.label}: ${blow.kind}`)
+    this.trace.add(() => `${this.world.now.toFixed(1)} ${current.label}: ${blow.kind}`)
     if (blow.kind === 'stand-still') {
       this.standstills += 1
       current.standsStillUntil = Math.max(current.standsStillUntil, this.world.now + blow.ms)
@@ -262,7 +262,7 @@ class Simulation implements Surroundings {
   private heal(): void {
     const { world } = this
     this.isHealed = true
-    this.trace.tell(() => `${world.now.toFixed(1)} everything heals`)
+    this.trace.add(() => `${world.now.toFixed(1)} everything heals`)
     for (const call of this.healings.splice(0)) call()
     for (const process of this.processes) {
       if (process.current?.isAlive !== true) process.boot()
@@ -295,7 +295,7 @@ class Simulation implements Surroundings {
       const answer = await (this.strangers?.around(method, request, asked) ?? asked())
       checker.after(method, request, answer)
       this.effects.changed()
-      this.trace.tell(() => `${world.now.toFixed(1)} ${by.label} ${method} ${told(request)} → ${told(answer)}`)
+      this.trace.add(() => `${world.now.toFixed(1)} ${by.label} ${method} ${shown(request)} → ${shown(answer)}`)
       return answer
     } catch (error) {
       checker.threw(method, error)
@@ -353,7 +353,7 @@ class Simulation implements Surroundings {
       begun: (runId, step) => effects.begun(runId, step),
       begins: (beginning) => {
         this.trace.text(beginning.key)
-        this.trace.tell(
+        this.trace.add(
           () =>
             `${world.now.toFixed(1)} ${of.label} begins to ${beginning.kind} ${beginning.step} of ${short(beginning.runId)}`,
         )
@@ -370,8 +370,8 @@ class Simulation implements Surroundings {
         const lease = of.leases.get(runId)
         const isHeld = lease !== undefined && known?.run.session === lease.session && known.run.token === lease.token
         if (isHeld && recorded !== undefined && !(recorded.data ?? '').includes(`"n":${n}}`)) {
-          const told = `${step} gave ${n}, recorded is ${recorded.data}`
-          this.checker.report({ name: 'recorded_is_returned', runId, message: told })
+          const shown = `${step} gave ${n}, recorded is ${recorded.data}`
+          this.checker.report({ name: 'recorded_is_returned', runId, message: shown })
         }
       },
     }
@@ -382,12 +382,12 @@ function short(id: string): string {
   return id.slice(-6)
 }
 
-const mostTold = 400
+const mostShown = 400
 
-function told(value: unknown): string {
+function shown(value: unknown): string {
   const text = JSON.stringify(value) ?? 'undefined'
   const plain = text.replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-([0-9a-f]{12})/g, (_, tail: string) =>
     tail.slice(-6),
   )
-  return plain.length > mostTold ? `${plain.slice(0, mostTold)}…` : plain
+  return plain.length > mostShown ? `${plain.slice(0, mostShown)}…` : plain
 }

@@ -104,8 +104,8 @@ export class Strangers {
       selectors.some((one) => one.type === type && one.version === version)
     for (const row of this.free()) {
       if (!sight.ready.has(row) || !isWanted(row)) continue
-      const told = `a claim of ${limit} got ${runs.length} while this run was ready, and only another one was locked`
-      this.report({ name: 'a_locked_run_waits_alone', runId: row.id, message: told })
+      const message = `a claim of ${limit} got ${runs.length} while this run was ready, and only another one was locked`
+      this.report({ name: 'a_locked_run_waits_alone', runId: row.id, message: message })
     }
   }
 
@@ -117,8 +117,8 @@ export class Strangers {
     times.push(now)
     this.emptyHanded.set(session, times)
     if (times.length <= contended.most) return
-    const told = `session ${session} claimed ${times.length} times in ${contended.withinMs} ms what others hold`
-    this.report({ name: 'contended_claims_pause', runId: null, message: told })
+    const message = `session ${session} claimed ${times.length} times in ${contended.withinMs} ms what others hold`
+    this.report({ name: 'contended_claims_pause', runId: null, message: message })
   }
 
   /** Nothing is given to a session that has ended. */
@@ -152,11 +152,11 @@ export class Strangers {
     if (run === undefined || this.haveLeft) return
     const letGo = await db.holdRow(tables.runs, run.id)
     this.world.after(ms, null, 'stranger', () => {
-      for (const told of this.store.waits()) {
-        const isBeat = /^beat\S* .* waits for stranger/.test(told)
-        if (isBeat) this.report({ name: 'beats_wait_for_nobody', runId: run.id, message: told })
-        const isRescue = /^rescue\S* .* waits for stranger/.test(told)
-        if (isRescue) this.report({ name: 'rescues_wait_for_nobody', runId: run.id, message: told })
+      for (const message of this.store.waits()) {
+        const isBeat = /^beat\S* .* waits for stranger/.test(message)
+        if (isBeat) this.report({ name: 'beats_wait_for_nobody', runId: run.id, message: message })
+        const isRescue = /^rescue\S* .* waits for stranger/.test(message)
+        if (isRescue) this.report({ name: 'rescues_wait_for_nobody', runId: run.id, message: message })
       }
       letGo()
     })
@@ -172,10 +172,10 @@ export class Strangers {
     if (runId === undefined || this.haveLeft) return
     const letGo = await db.holdRow(tables.runs, runId)
     this.world.after(ms, null, 'stranger', () => {
-      for (const told of this.store.waits()) {
-        const [, method] = /^(commit|control|release|deliver|rescue|chore)\S* .* waits for stranger/.exec(told) ?? []
+      for (const message of this.store.waits()) {
+        const [, method] = /^(commit|control|release|deliver|rescue|chore)\S* .* waits for stranger/.exec(message) ?? []
         if (method === undefined || this.isAbout(method, runId)) continue
-        this.report({ name: 'nobody_waits_to_tell', runId, message: told })
+        this.report({ name: 'nobody_waits_to_tell', runId, message: message })
       }
       letGo()
     })

@@ -78,7 +78,7 @@ export class Trace {
   }
 
   /** Adds a line to the story; the line is only made if somebody keeps it. */
-  tell(line: () => string): void {
+  add(line: () => string): void {
     this.lines?.push(line())
   }
 }

@@ -13,13 +13,13 @@ const folder = mkdtempSync(join(tmpdir(), 'holdfast-soak-'))
 const env = { ...process.env, TMPDIR: folder, TMP: folder, TEMP: folder }
 afterAll(() => rmSync(folder, { recursive: true }))
 
-interface Told {
+interface Printed {
   readonly code: number | null
   readonly output: string
 }
 
 /** Runs it to its end, or until a line comes that makes it end. */
-async function soak(args: readonly string[], interruptAt?: RegExp): Promise<Told> {
+async function soak(args: readonly string[], interruptAt?: RegExp): Promise<Printed> {
   const child = spawn(process.execPath, ['--import', 'tsx', 'bench/soak/main.ts', ...args], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],

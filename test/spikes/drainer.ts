@@ -316,8 +316,8 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
   private cancel(reason: string | null): void {
     this.cancelled = { reason: reason ?? this.cancelled?.reason ?? null }
     this.alarm.set(null)
-    const told = reason === null ? '' : `: ${reason}`
-    this.labour.tell(new HoldfastError('RUN_CANCELLED', `Run ${this.runId} is being cancelled${told}`))
+    const because = reason === null ? '' : `: ${reason}`
+    this.labour.abort(new HoldfastError('RUN_CANCELLED', `Run ${this.runId} is being cancelled${because}`))
     this.scheduleTurn()
   }
 

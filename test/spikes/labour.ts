@@ -54,7 +54,7 @@ export class Labour implements AttemptListener<Work> {
   }
 
   /** Asks what is performed to stop; what it gives back still counts. */
-  tell(reason: unknown): void {
+  abort(reason: unknown): void {
     for (const { attempt } of this.all) attempt?.signalAbort(reason)
   }
 

@@ -27,7 +27,7 @@ const perform =
 const { order } = orderWorld({ sendMail: perform('sendMail') })
 const { flow } = flowWorld({ charge: perform('charge') })
 const quiet = (): void => undefined
-const logger = { debug: quiet, info: quiet, warn: quiet, error: (...told: unknown[]) => console.error(...told) }
+const logger = { debug: quiet, info: quiet, warn: quiet, error: (...parts: unknown[]) => console.error(...parts) }
 const holdfast = await createHoldfast({ store: `sqlite:${path}`, workflows: [order, flow], logger })
 process.once('message', () => void holdfast.work({ lease: '500ms', signals: false }))
 process.send?.('ready')

@@ -9,7 +9,7 @@ const extendAgainstRescue: Race = async (world) => {
   await beat('me', { leaseMs: 1_000_000 })
   const held = await hold({ lease: { session: 'me', token: 1 }, leaseMs: 1_000 })
   await clock.advance(1_000)
-  const [told, rescued] = await world.atOnce(
+  const [beaten, rescued] = await world.atOnce(
     () => beat('me', { leaseMs: 1_000_000, held: [{ runId: held.runId, token: 1, extendMs: 9_000 }] }),
     () => rescue(),
   )
@@ -17,7 +17,7 @@ const extendAgainstRescue: Race = async (world) => {
   const isTaken = rescued.takenOver.length === 1
   assert.equal(row.status, isTaken ? 'pending' : 'running')
   // While the rescue has the row, nobody can know yet what becomes of it: the next beat says it again, and is told.
-  if (isTaken) assert.deepEqual([...told.lost, ...(told.busy ?? [])], [held.runId], 'whoever lost it is told')
+  if (isTaken) assert.deepEqual([...beaten.lost, ...(beaten.busy ?? [])], [held.runId], 'whoever lost it is told')
   else assert.equal(row.deadline, clock.now() + 9_000)
 }
 
@@ -33,8 +33,12 @@ const beatAgainstStranger: Race = async (world) => {
   const say = () => beat('me', { leaseMs: 30_000, held, seeksUnknownLeases: false })
   await clock.advance(9_000)
   const letGo = await db.holdRow(tables.runs, locked.runId)
-  const [told] = await world.atOnce(say, () => rescue())
-  assert.deepEqual([told.alive, told.lost, told.busy], [true, [], [locked.runId]], 'nobody waits for the stranger')
+  const [beaten] = await world.atOnce(say, () => rescue())
+  assert.deepEqual(
+    [beaten.alive, beaten.lost, beaten.busy],
+    [true, [], [locked.runId]],
+    'nobody waits for the stranger',
+  )
   assert.equal((await run(other.runId)).deadline, clock.now() + 10_000)
   // Past the deadline of the one, and past what the session would have lived without that beat.
   await clock.advance(9_500)
@@ -85,13 +89,13 @@ const beatAgainstRescue: Race = async (world) => {
   const { beat, clock, rescue } = world
   await beat('me', { leaseMs: 1_000 })
   await clock.advance(1_000)
-  const [told, first, second] = await world.atOnce(
+  const [beaten, first, second] = await world.atOnce(
     () => beat('me', { leaseMs: 1_000 }),
     () => rescue(),
     () => rescue(),
   )
   const ended = first.sessionsEnded + second.sessionsEnded
-  assert.equal(ended, told.alive ? 0 : 1, 'it lives, or was declared dead once')
+  assert.equal(ended, beaten.alive ? 0 : 1, 'it lives, or was declared dead once')
 }
 
 export const beatRaces: Readonly<Record<string, Race>> = {

@@ -205,8 +205,8 @@ export async function play(program: Program, fault: Fault): Promise<Played> {
     journal: (loaded[index]?.entries ?? []).filter(isLasting).map(essence),
   }))
   if (!ended) {
-    const told = JSON.stringify(rows.filter((run) => run !== undefined && !isTerminal(run.status)))
-    throw new Error(`A run did not come to its end: ${told}`)
+    const live = JSON.stringify(rows.filter((run) => run !== undefined && !isTerminal(run.status)))
+    throw new Error(`A run did not come to its end: ${live}`)
   }
   const { isReached, befallen, replaced, effects } = world
   return { isReached, befallen, replaced, effects, runs }

@@ -138,12 +138,12 @@ export async function everyOrder(
       path.push({ open, asleep, tried: [], chosen, step: null })
       return chosen.call
     }
-    const told = await tried(trial, choose)
+    const violation = await tried(trial, choose)
     const last = path.at(-1)
     if (last !== undefined) last.step ??= director.executed[path.length - 1] ?? null
-    if (told === null) same += 1
+    if (violation === null) same += 1
     else orders += 1
-    if (told !== null && told !== '' && wrong.length < 5) wrong.push(`${told}\n${shown(director)}`)
+    if (violation !== null && violation !== '' && wrong.length < 5) wrong.push(`${violation}\n${shown(director)}`)
     if (orders + same > most) throw new Error(`There are more than ${most} orders`)
   } while (!(untilWrong && wrong.length > 0) && goBack(path))
   return { orders, same, wrong }

@@ -99,7 +99,7 @@ export interface RigOptions {
   /** Called with each transition before the store gets it; may throw in the store's stead. */
   readonly onCommit?: (transition: Transition) => void
   /** Tells the reason of a cancellation with the refusal that comes of it. @default true */
-  readonly tellsWhy?: boolean
+  readonly givesReason?: boolean
 }
 
 export interface Line {
@@ -279,7 +279,7 @@ export class FunctionRig {
 
   private makeCommitter(): Batcher<Transition, Committed, Acknowledged> {
     const controlRequestOf = (runId: string): ControlRequest | null => {
-      return this.options.tellsWhy === false ? null : this.store.row(runId).controlRequest
+      return this.options.givesReason === false ? null : this.store.row(runId).controlRequest
     }
     return new Batcher<Transition, Committed, Acknowledged>(this.ports, {
       flush: (transitions) => this.commit(transitions),

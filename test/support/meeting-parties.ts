@@ -80,9 +80,9 @@ export function broadcastAndSubscribe(topic: TopicRules): Meeting {
     const sent = world.broadcast({ topic, id: 'b' })
     return {
       parties: [{ call: () => world.deliver(sent) }, { call: () => world.send(subscribe) }],
-      judge([told], after, executed) {
+      judge([answer], after, executed) {
         const got = messageIds(after, held.runId).length
-        const { runs } = told as { readonly runs?: number }
+        const { runs } = answer as { readonly runs?: number }
         if (topic !== toAll) assert.equal(got, 1, 'it came before or after, and is there')
         else assert.equal(got, runs, 'who was not there does not get it')
         if (isBefore(executed, 1, 0)) assert.equal(got, 1, 'who subscribed before gets it')
@@ -109,9 +109,9 @@ export function broadcastAndUnsubscribe(topic: TopicRules): Meeting {
     const sent = world.broadcast({ topic, id: 'b' })
     return {
       parties: [{ call: () => world.deliver(sent) }, { call: () => world.send(leave) }],
-      judge([told, left], after, executed) {
+      judge([answer, left], after, executed) {
         const got = messageIds(after, held.runId).slice(1)
-        const { runs } = told as { readonly runs?: number }
+        const { runs } = answer as { readonly runs?: number }
         const sent = after.broadcasts.map(broadcastMessageId)
         assert.deepEqual(got, runs === 1 ? sent : [], 'who was told of is who got it')
         if (isBefore(executed, 0, 1)) assert.equal(got.length, 1)
@@ -167,10 +167,10 @@ export function endAndSend(name: keyof typeof policies): Meeting {
     const end = ends(world, held)
     return {
       parties: [{ call: () => world.send(end) }, { call: () => world.deliver(second) }],
-      judge([, told], after) {
+      judge([, answer], after) {
         const mine = after.messages.filter(({ runId }) => runId === held.runId)
         const fate = { discard: 'discarded', 'dead-letter': 'dead', broadcast: 'broadcast' }[name]
-        const { outcome } = told as Delivered
+        const { outcome } = answer as Delivered
         const isKept = outcome === 'queued' || name !== 'discard'
         assert.deepEqual(
           mine.map(({ id, fate: given }) => [id, given]),
@@ -325,9 +325,9 @@ export const endBoth: Meeting = async (world) => {
   return {
     parties: pair.map(({ runId }) => ({ call: () => world.control(runId, now, `cancel ${runId}`) })),
     judge(_, after) {
-      const told = after.messages.map(({ kind, runId, fate }) => [kind, runId, fate])
-      assert.equal(told.length, 1, 'the first to end tells the other one, and that ends without having read it')
-      assert.equal(told[0]?.[2], 'discarded')
+      const ends = after.messages.map(({ kind, runId, fate }) => [kind, runId, fate])
+      assert.equal(ends.length, 1, 'the first to end notifies the other one, which ends without having read it')
+      assert.equal(ends[0]?.[2], 'discarded')
       assert.deepEqual(after.waits, [])
     },
   }

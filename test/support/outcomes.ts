@@ -87,10 +87,10 @@ export function outcomesOf(operation: Operation, answer: unknown, rows: Rows): r
   if (typeof answer === 'object' && answer !== null && 'error' in answer) return [String(answer.error)]
   const once = <Item extends { readonly runId: string }>(
     items: readonly Item[],
-    tell: (item: Item, index: number) => void,
+    visit: (item: Item, index: number) => void,
   ): void =>
     // Of two for one run, the state before the second is not known here.
-    items.forEach((item, index) => items.filter(({ runId }) => runId === item.runId).length === 1 && tell(item, index))
+    items.forEach((item, index) => items.filter(({ runId }) => runId === item.runId).length === 1 && visit(item, index))
 
   switch (operation.method) {
     case 'start': {

@@ -25,7 +25,7 @@ function parkAgainstDeliver(count: number): Race {
     const { hold, transition, send, deliver, message, run, mailbox } = world
     const held = await hold()
     const park = transition(held, { append: [wait], status: 'waiting', parkIf: { inbox: 0 } })
-    const [parked, ...told] = (await world.atOnce<unknown[]>(
+    const [parked, ...deliveries] = (await world.atOnce<unknown[]>(
       () => send(park),
       ...times(count, () => deliver(message(held.runId))),
     )) as [Committed, ...Delivered[]]
@@ -41,7 +41,7 @@ function parkAgainstDeliver(count: number): Race {
     assert.equal(parked.outcome, 'committed')
     assert.equal(row.session === null, parked.released, 'the holder knows whether it still holds the run')
     if (!parked.released) assert.ok(parked.inbox > 0, 'whoever must look again is told that something is there')
-    const delivered = told.filter(({ outcome }) => outcome === 'delivered').length
+    const delivered = deliveries.filter(({ outcome }) => outcome === 'delivered').length
     assert.equal(delivered, parked.released ? 1 : 0, 'one of them wakes it, if it was asleep')
     await assertGapless(world, held.runId)
   }

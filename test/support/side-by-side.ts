@@ -89,9 +89,9 @@ export class SideBySide {
     if (this.isSharded && operation.method === 'claim') this.same('the answer', byIds(answered), byIds(expected))
     else this.same('the answer', answered, expected)
     if (this.isClosed) return { answer: expected, rows: nobody }
-    const told = await this.compareFeeds(this.feedOrder === 'by run' || operation.method === 'rescue')
+    const fed = await this.compareFeeds(this.feedOrder === 'by run' || operation.method === 'rescue')
     // A call does not name every run that it moves, but each of them has an entry, or its row is another one.
-    const touched = distinct([...touchedBy(operation, expected), ...told, ...(await this.moved())])
+    const touched = distinct([...touchedBy(operation, expected), ...fed, ...(await this.moved())])
     const before = new Map(touched.map((id) => [id, this.standings.get(id)]))
     await this.compareRuns(touched)
     const answer = operation.method === 'rescue' ? { ...(expected as Rescued), touched } : expected
@@ -122,16 +122,16 @@ export class SideBySide {
   private async compareFeeds(isUnordered: boolean): Promise<readonly string[]> {
     const [oracle, other] = this.feeds
     const expected = await this.news(this.oracle, oracle)
-    const told = await this.news(this.other, other)
+    const fed = await this.news(this.other, other)
     this.same(
       'positions in the feed',
-      told.map(({ position }) => position),
+      fed.map(({ position }) => position),
       expected.map(({ position }) => position),
     )
     // In which order a rescue takes runs is a store's own affair. No run goes backwards: the sort is stable.
     const order = (changes: readonly Change[]): readonly unknown[] =>
       isUnordered ? changes.map(({ runId, entry }) => ({ runId, entry })).toSorted(byRun) : changes
-    this.same('the feed', order(told), order(expected))
+    this.same('the feed', order(fed), order(expected))
     return distinct(expected.map(({ runId }) => runId))
   }
 

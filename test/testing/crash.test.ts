@@ -29,15 +29,15 @@ it('what was recorded stays, and what was under way is done again with the same 
 })
 
 it('nothing of the process that died is ever told: no rejection, no finally, no late result', async () => {
-  const told: string[] = []
+  const seen: string[] = []
   const order = workflow('order', {}, async (ctx) => {
     try {
       await ctx.step('charge', () => 1)
-      told.push('went on')
+      seen.push('went on')
     } catch {
-      told.push('threw')
+      seen.push('threw')
     } finally {
-      told.push('finally')
+      seen.push('finally')
     }
   })
   await using t = await createTest({ workflows: [order] })
@@ -47,7 +47,7 @@ it('nothing of the process that died is ever told: no rejection, no finally, no 
   await t.crash()
   await t.drain({ time: true })
   await t.advance('1h')
-  expect(told).toEqual(['went on', 'finally'])
+  expect(seen).toEqual(['went on', 'finally'])
 })
 
 it('a run that waits survives, and so does what is sent while nobody is there', async () => {

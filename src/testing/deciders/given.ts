@@ -136,8 +136,8 @@ function journalOf(events: readonly unknown[], payloads: Payloads, at: number): 
 function assertAnswer(answer: Answer, outcome: Answer['outcome']): void {
   if (answer.outcome === outcome) return
   if (answer.outcome === 'failed') throw answer.error
-  const told = answer.outcome === 'rejected' ? ` with ${JSON.stringify(answer.rejection)}` : ''
-  assert.fail(`The input was expected to be ${outcome}, and it is ${answer.outcome}${told}.`)
+  const rejection = answer.outcome === 'rejected' ? ` with ${JSON.stringify(answer.rejection)}` : ''
+  assert.fail(`The input was expected to be ${outcome}, and it is ${answer.outcome}${rejection}.`)
 }
 
 function followed(

@@ -41,7 +41,7 @@ interface Holding {
 
 /** Holds the rows that a statement finds, and tells which. False if it found none for a whole lease. */
 async function held(
-  { tell, leaseMs }: StrikeField,
+  { report, leaseMs }: StrikeField,
   client: Client,
   { sql, count, ms, last }: Holding,
 ): Promise<boolean> {
@@ -52,10 +52,10 @@ async function held(
     const { rows } = await client.query<{ readonly id: string }>(sql, [count])
     const runs = rows.map(({ id }) => id)
     if (runs.length > 0) {
-      tell({ kind: 'nemesis', text: `${runs.length} rows are locked`, details: { holds: runs } })
+      report({ kind: 'nemesis', text: `${runs.length} rows are locked`, details: { holds: runs } })
       await Promise.race([last(ms), thrownOut])
       const isFreed = await letGo(client)
-      tell({ kind: 'nemesis', text: `${runs.length} rows are let go`, details: { frees: runs } })
+      report({ kind: 'nemesis', text: `${runs.length} rows are let go`, details: { frees: runs } })
       // If the server has taken them from him, they were free before.
       return isFreed
     }

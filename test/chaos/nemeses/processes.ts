@@ -70,30 +70,30 @@ export const terminate: Nemesis = {
 }
 
 /** Asks it to leave. To do so in another way than asked, or not at all, is a violation. */
-async function terminated({ tell }: StrikeField, hand: FieldHand): Promise<void> {
+async function terminated({ report }: StrikeField, hand: FieldHand): Promise<void> {
   hand.signal('SIGTERM')
   const timer = setTimeout(() => {
-    tell({ kind: 'violation', text: `${hand.id} was asked to leave ${leavingMs} ms ago, and is still here` })
+    report({ kind: 'violation', text: `${hand.id} was asked to leave ${leavingMs} ms ago, and is still here` })
     hand.signal('SIGKILL')
   }, leavingMs)
   const { code, signal } = await hand.exited
   clearTimeout(timer)
   if (code !== 0 && signal !== 'SIGKILL') {
-    tell({ kind: 'violation', text: `${hand.id} was asked to leave, and ended with ${signal ?? code}` })
+    report({ kind: 'violation', text: `${hand.id} was asked to leave, and ended with ${signal ?? code}` })
   }
 }
 
 export const standStill: Nemesis = {
   name: 'stand-still',
   stores: everywhere,
-  strike: ({ crew, leaseMs, tell }, draw, last) =>
+  strike: ({ crew, leaseMs, report }, draw, last) =>
     crew.withSomebody(draw, async (hand) => {
       const { id } = hand
       hand.signal('SIGSTOP')
-      tell({ kind: 'worker', text: `${id} stands still`, details: { hand: id, state: 'stands still' } })
+      report({ kind: 'worker', text: `${id} stands still`, details: { hand: id, state: 'stands still' } })
       await last(draw.between(0.5, 5) * leaseMs)
       hand.signal('SIGCONT')
-      tell({ kind: 'worker', text: `${id} goes on`, details: { hand: id, state: 'goes on' } })
+      report({ kind: 'worker', text: `${id} goes on`, details: { hand: id, state: 'goes on' } })
     }),
 }
 

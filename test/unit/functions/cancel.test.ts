@@ -118,8 +118,8 @@ describe('a cancellation', () => {
   })
 
   it('a return that comes too late changes nothing, and the step that came with it is recorded and undone', async () => {
-    for (const tellsWhy of [true, false]) {
-      const rig = new FunctionRig({ tellsWhy })
+    for (const givesReason of [true, false]) {
+      const rig = new FunctionRig({ givesReason })
       const undone: unknown[] = []
       const flow = workflow('cancel.return', (ctx) =>
         ctx.step('a', rig.gated, { undo: (value) => void undone.push(value) }),
@@ -141,11 +141,11 @@ describe('a cancellation', () => {
   })
 
   it('without anything but the last entry to send again it has no reason, if nobody told it', async () => {
-    for (const [tellsWhy, reason] of [
+    for (const [givesReason, reason] of [
       [true, 'too late'],
       [false, null],
     ] as const) {
-      const rig = new FunctionRig({ tellsWhy })
+      const rig = new FunctionRig({ givesReason })
       let end: () => void = () => undefined
       const flow = workflow('cancel.bare', () => new Promise<void>((resolve) => (end = resolve)))
       const held = await (await rig.start(flow)).begin()

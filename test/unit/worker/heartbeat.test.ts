@@ -122,8 +122,8 @@ describe('a heartbeat', () => {
 
   it('looks for unknown leases with every sixth beat, and again with the next one as long as it is told of some', async () => {
     const { heartbeat, answers, clock, requests, happened } = setUp()
-    const told = { unknownLeases: [{ runId: 'stray', token: 1 }] }
-    answers.push(...Array.from({ length: 6 }, () => ({})), told, told, {})
+    const reports = { unknownLeases: [{ runId: 'stray', token: 1 }] }
+    answers.push(...Array.from({ length: 6 }, () => ({})), reports, reports, {})
     await heartbeat.start()
     await clock.advance(14 * everyMs)
     const seeking = requests.flatMap(({ seeksUnknownLeases }, index) => (seeksUnknownLeases === true ? [index] : []))
@@ -135,9 +135,9 @@ describe('a heartbeat', () => {
     const { heartbeat, owner, answers, clock, requests } = setUp()
     const looks: (readonly string[])[] = []
     owner.unknownLeasesFound = (unknownLeases) => void looks.push(unknownLeases.map(({ runId }) => runId))
-    const told = { unknownLeases: [{ runId: 'stray', token: 1 }] }
+    const reports = { unknownLeases: [{ runId: 'stray', token: 1 }] }
     const rests = { unknownLeasesSkipped: true } as const
-    answers.push(...Array.from({ length: 6 }, () => ({})), rests, told, rests, rests, told, {})
+    answers.push(...Array.from({ length: 6 }, () => ({})), rests, reports, rests, rests, reports, {})
     await heartbeat.start()
     await clock.advance(12 * everyMs)
     const seeking = requests.flatMap(({ seeksUnknownLeases }, index) => (seeksUnknownLeases === true ? [index] : []))

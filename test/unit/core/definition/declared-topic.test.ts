@@ -5,7 +5,7 @@ import { checkSignalName, isTopic, longestName, topic } from '../../../../src/co
 import { isHoldfastError } from '../../../../src/core/errors/error.ts'
 import type { Schema } from '../../../../src/core/definition/schema.ts'
 
-const told = (make: () => unknown): readonly string[] => {
+const refusalOf = (make: () => unknown): readonly string[] => {
   try {
     make()
   } catch (error) {
@@ -54,15 +54,15 @@ describe('topic', () => {
   })
 
   it('says what is wrong with a declaration, and what was meant', () => {
-    expect(told(() => topic(''))).toEqual(['INVALID_NAME', expect.stringMatching(/A topic needs a name/)])
-    expect(told(() => topic('a', { delivery: 'oen' as 'one' }))).toEqual([
+    expect(refusalOf(() => topic(''))).toEqual(['INVALID_NAME', expect.stringMatching(/A topic needs a name/)])
+    expect(refusalOf(() => topic('a', { delivery: 'oen' as 'one' }))).toEqual([
       'INVALID_OPTION',
       expect.stringMatching(/Topic "a": delivery is one of all, one\. Got "oen"\..*one/),
     ])
-    expect(told(() => topic('a', { onUnread: 'deadletter' as 'dead-letter' }))[1]).toMatch(/dead-letter/)
-    expect(told(() => topic('a', { schema: {} as Schema<string> }))[0]).toBe('INVALID_OPTION')
-    expect(told(() => topic('a', { retian: '1h' } as object))[1]).toMatch(/retian.*retain/s)
-    expect(told(() => topic('a', { retain: 'soon' as '1h' }))[1]).toMatch(/Topic "a": retain/)
+    expect(refusalOf(() => topic('a', { onUnread: 'deadletter' as 'dead-letter' }))[1]).toMatch(/dead-letter/)
+    expect(refusalOf(() => topic('a', { schema: {} as Schema<string> }))[0]).toBe('INVALID_OPTION')
+    expect(refusalOf(() => topic('a', { retian: '1h' } as object))[1]).toMatch(/retian.*retain/s)
+    expect(refusalOf(() => topic('a', { retain: 'soon' as '1h' }))[1]).toMatch(/Topic "a": retain/)
   })
 
   it('is known among names', () => {
@@ -79,6 +79,6 @@ describe('checkSignalName', () => {
   })
 
   it.each(['', 'x'.repeat(longestName + 1), 'a\u0000', 'a\nb', 3, null, undefined])('refuses %j', (name) => {
-    expect(told(() => checkSignalName(name, 'A signal'))[0]).toBe('INVALID_NAME')
+    expect(refusalOf(() => checkSignalName(name, 'A signal'))[0]).toBe('INVALID_NAME')
   })
 })

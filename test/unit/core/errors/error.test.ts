@@ -67,9 +67,9 @@ describe('HoldfastError', () => {
   it('keeps its message and that of its cause in JSON, also if causes go in a circle', () => {
     const cause = new TypeError('underneath')
     const error = new HoldfastError('RUN_FAILED', 'It failed.', { cause, details: { runId: '1' } })
-    const told = { name: 'HoldfastError', code: 'RUN_FAILED', message: 'It failed.', details: { runId: '1' } }
+    const fields = { name: 'HoldfastError', code: 'RUN_FAILED', message: 'It failed.', details: { runId: '1' } }
     expect(JSON.parse(JSON.stringify({ error }))).toEqual({
-      error: { ...told, cause: { name: 'TypeError', message: 'underneath' } },
+      error: { ...fields, cause: { name: 'TypeError', message: 'underneath' } },
     })
     cause.cause = error
     expect(JSON.stringify(error)).toContain('underneath')

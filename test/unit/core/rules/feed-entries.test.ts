@@ -26,10 +26,10 @@ describe('the feed', () => {
     ['a run from where it went on as one that asks', { feed: true, base: 3 }, [3, 4], true],
     ['a run that asked before, too', { feed: true, base: 3 }, [1, 2, 3, 4], true],
     ['a run that asks without the input that it went on with', { feed: true, base: 3 }, [1, 2, 4], false],
-  ])('tells of %s', (_, changes, told, isRight) => {
+  ])('tells of %s', (_, changes, listed, isRight) => {
     const run = newRun({ ...changes, seq: 4 })
     const entries = [1, 2, 3, 4].map((seq) => ({ seq }) as Entry)
-    const items = told.map((seq, index) => ({ position: index + 1, runId: run.id, entry: { seq } as Entry }))
+    const items = listed.map((seq, index) => ({ position: index + 1, runId: run.id, entry: { seq } as Entry }))
     const found = checkFeed(items, [{ run, entries, messages: [] }]).map(({ name }) => name)
     expect(found).toEqual(isRight ? [] : ['feed_complete'])
   })

@@ -26,7 +26,7 @@ it('what is busy is sent again alone, and the others are told at once', async ()
   const [flush] = rig.store.waiting as [Flush]
   answerAllBut(rig, flush, 'b')
   await turn()
-  expect(rig.told).toHaveLength(2)
+  expect(rig.outcomes).toHaveLength(2)
   // Others go on meanwhile, and a later write of the busy run waits behind its first.
   rig.submit('a', ['two'])
   rig.submit('b', ['two'])
@@ -36,12 +36,12 @@ it('what is busy is sent again alone, and the others are told at once', async ()
   expect(next.runIds).toEqual(['a'])
   next.answer()
   await turn()
-  expect(rig.told).toHaveLength(3)
+  expect(rig.outcomes).toHaveLength(3)
   alone.answer()
   await turn()
-  expect(rig.told).toHaveLength(4)
+  expect(rig.outcomes).toHaveLength(4)
   await rig.finish()
-  expect(rig.told).toHaveLength(5)
+  expect(rig.outcomes).toHaveLength(5)
 })
 
 it('what is busy for long is asked for again and again, and never told as refused', async () => {
@@ -54,5 +54,5 @@ it('what is busy for long is asked for again and again, and never told as refuse
     rig.ports.clock.advance(10_000)
   }
   await rig.finish()
-  expect(rig.told).toMatchObject([[expect.any(String), { seq: 1 }]])
+  expect(rig.outcomes).toMatchObject([[expect.any(String), { seq: 1 }]])
 })

@@ -129,31 +129,31 @@ describe('the engine', () => {
       },
     })
     const engine = new Engine({ store, ports, payloads: new Payloads(jsonCodec()), definitions: [] })
-    const told: string[] = []
+    const heard: string[] = []
     engine.localWorker = {
-      messageArrived: (runId) => void told.push(runId),
+      messageArrived: (runId) => void heard.push(runId),
       isMoving: () => false,
     } as Partial<LocalWorker> as LocalWorker
-    engine.onReady = () => void told.push('ready')
-    return { engine, told, give: (hint: Hint) => give(hint) }
+    engine.onReady = () => void heard.push('ready')
+    return { engine, heard, give: (hint: Hint) => give(hint) }
   }
 
   it('tells the desk of what is queued for a run, and that there is work when one was woken', async () => {
-    const { engine, told } = engineWith((messages) =>
+    const { engine, heard } = engineWith((messages) =>
       messages.map(({ id }) => ({ outcome: id === '1' ? 'queued' : 'delivered' })),
     )
     await engine.send(message('1', 'run-a'))
-    expect(told).toEqual(['run-a'])
+    expect(heard).toEqual(['run-a'])
     await engine.send(message('2', 'run-a'))
     await engine.send(news('1'))
-    expect(told).toEqual(['run-a', 'ready'])
+    expect(heard).toEqual(['run-a', 'ready'])
   })
 
   it('tells the desk when the store says that a message came from elsewhere', async () => {
-    const { engine, told, give } = engineWith(() => [])
+    const { engine, heard, give } = engineWith(() => [])
     await engine.open()
     give({ kind: 'message', runId: 'run-a' })
-    expect(told).toEqual(['run-a'])
+    expect(heard).toEqual(['run-a'])
     await engine.close()
   })
 })

@@ -51,12 +51,12 @@ function setUp(changes: (store: MemoryStore) => Partial<Calls> = () => ({}), lim
 describe('a call of a store', () => {
   it.each(methods)('%s() that is never answered is rejected when its time is over, and not before', async (name) => {
     const { clock, call } = setUp(() => ({ [name]: () => new Promise(() => undefined) }))
-    let told: unknown = null
-    call(name).catch((error: unknown) => (told = error))
+    let refused: unknown = null
+    call(name).catch((error: unknown) => (refused = error))
     await clock.advance(4_999)
-    expect(told).toBeNull()
+    expect(refused).toBeNull()
     await clock.advance(1)
-    expect(told).toMatchObject({ code: 'STORE_UNAVAILABLE', details: { call: name, waitedMs: 5_000 } })
+    expect(refused).toMatchObject({ code: 'STORE_UNAVAILABLE', details: { call: name, waitedMs: 5_000 } })
   })
 
   it.each(methods)('%s() that is answered leaves no timer behind', async (name) => {
@@ -80,9 +80,9 @@ describe('a call of a store', () => {
   it('is given up when the limit of its time says so: a lease that begins later shortens it', async () => {
     const { clock, call, limit } = setUp(() => ({ get: () => new Promise(() => undefined) }))
     limit.ms = 100
-    const told = call('get').catch((error: unknown) => error)
+    const refused = call('get').catch((error: unknown) => error)
     await clock.advance(100)
-    expect(await told).toMatchObject({ code: 'STORE_UNAVAILABLE', details: { waitedMs: 100 } })
+    expect(await refused).toMatchObject({ code: 'STORE_UNAVAILABLE', details: { waitedMs: 100 } })
   })
 
   it('of listen() that is answered too late is taken back', async () => {

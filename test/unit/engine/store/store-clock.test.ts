@@ -23,10 +23,10 @@ it('is never ahead of the store, however late its answers arrive', () => {
   const clock = new StoreClock(local)
   let storeNow = 500_000
   for (const delay of [0, 3, 250, 1, 4_000, 0.4]) {
-    const told = Math.floor(storeNow)
+    const observed = Math.floor(storeNow)
     storeNow += delay
     local.advance(delay)
-    clock.observe(told)
+    clock.observe(observed)
     expect(clock.now()).toBeLessThanOrEqual(storeNow)
     storeNow += 10
     local.advance(10)

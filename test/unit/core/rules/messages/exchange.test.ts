@@ -111,41 +111,41 @@ describe('an end with more who wait than one transaction may answer', () => {
     if (chore !== undefined) doChore(unit, chore)
   }
 
-  const toldBy = (unit: PlainUnitOfWork): readonly string[] => unit.messages.map(({ runId }) => runId)
+  const addresseesOf = (unit: PlainUnitOfWork): readonly string[] => unit.messages.map(({ runId }) => runId)
 
   it('tells the first with its commit and the others page by page, each once and in their order', () => {
     const unit = crowd()
     conclude(unit, unit.end('x', succeeded))
-    expect(toldBy(unit)).toEqual(['a'])
+    expect(addresseesOf(unit)).toEqual(['a'])
     const first = unit.chore('end', 'x')
     expect(first).toEqual({ kind: 'end', target: 'x', position: 0, after: { openedAt: unit.now, runId: 'a' } })
     goOn(unit)
-    expect(toldBy(unit)).toEqual(['a', 'b', 'c'])
+    expect(addresseesOf(unit)).toEqual(['a', 'b', 'c'])
     if (first !== undefined) doChore(unit, first)
-    expect(toldBy(unit), 'somebody else has gone on with it').toEqual(['a', 'b', 'c'])
+    expect(addresseesOf(unit), 'somebody else has gone on with it').toEqual(['a', 'b', 'c'])
     goOn(unit)
-    expect([toldBy(unit), unit.waits, unit.chores.size]).toEqual([waiting, [], 0])
+    expect([addresseesOf(unit), unit.waits, unit.chores.size]).toEqual([waiting, [], 0])
   })
 
   it('passes over who is locked, tells all others, and comes back to those when some time has passed', () => {
     const unit = crowd()
     for (const id of ['a', 'b', 'd']) unit.locked.add(id)
     conclude(unit, unit.end('x', succeeded))
-    expect([toldBy(unit), unit.chore('end', 'x')?.position]).toEqual([[], 1])
+    expect([addresseesOf(unit), unit.chore('end', 'x')?.position]).toEqual([[], 1])
     goOn(unit)
     goOn(unit)
-    expect(toldBy(unit)).toEqual(['c', 'e'])
+    expect(addresseesOf(unit)).toEqual(['c', 'e'])
     expect(unit.chore('end', 'x')).toEqual({ kind: 'end', target: 'x', position: 0, after: null })
     expect(unit.dues.get('end x')).toBeGreaterThan(unit.now)
     unit.locked.delete('b')
     unit.locked.delete('d')
     goOn(unit)
     goOn(unit)
-    expect(toldBy(unit)).toEqual(['c', 'e', 'b', 'd'])
+    expect(addresseesOf(unit)).toEqual(['c', 'e', 'b', 'd'])
     unit.locked.clear()
     goOn(unit)
     goOn(unit)
-    expect([toldBy(unit), unit.waits, unit.chores.size]).toEqual([['c', 'e', 'b', 'd', 'a'], [], 0])
+    expect([addresseesOf(unit), unit.waits, unit.chores.size]).toEqual([['c', 'e', 'b', 'd', 'a'], [], 0])
   })
 
   it('comes back ever less often to who stays locked', () => {
@@ -168,11 +168,11 @@ describe('an end with more who wait than one transaction may answer', () => {
     conclude(unit, unit.end('x', { kind: 'failed', meta: null, data: '"no"' }))
     unit.add('x', { ...unit.known('x'), status: 'pending', endedAt: null })
     goOn(unit)
-    expect([toldBy(unit), unit.chores.size, unit.waits.length]).toEqual([['a'], 0, 4])
+    expect([addresseesOf(unit), unit.chores.size, unit.waits.length]).toEqual([['a'], 0, 4])
     conclude(unit, unit.end('x', succeeded))
     goOn(unit)
     goOn(unit)
-    expect([toldBy(unit), unit.waits, unit.chores.size]).toEqual([waiting, [], 0])
+    expect([addresseesOf(unit), unit.waits, unit.chores.size]).toEqual([waiting, [], 0])
     expect(unit.messages.map(({ data }) => (JSON.parse(data) as { status: string }).status)).toEqual([
       'failed',
       ...waiting.slice(1).map(() => 'succeeded'),
@@ -184,7 +184,7 @@ describe('an end with more who wait than one transaction may answer', () => {
     conclude(unit, unit.add('x', { ...unit.known('x'), deletedAt: unit.now }))
     goOn(unit)
     goOn(unit)
-    expect(toldBy(unit)).toEqual(waiting)
+    expect(addresseesOf(unit)).toEqual(waiting)
     expect(unit.messages.every(({ data }) => data === '{"status":"not-found"}')).toBe(true)
   })
 
@@ -194,9 +194,9 @@ describe('an end with more who wait than one transaction may answer', () => {
     bindChild(unit, unit.known('x'), unit.known('a'), { awaited: false, onParentEnd: 'cancel' })
     watch(unit, unit.known('a'), endOf('x'))
     conclude(unit, unit.end('x', succeeded))
-    expect([unit.known('a').status, toldBy(unit)]).toEqual(['cancelling', []])
+    expect([unit.known('a').status, addresseesOf(unit)]).toEqual(['cancelling', []])
     goOn(unit)
-    expect([toldBy(unit), unit.waits, unit.chores.size]).toEqual([['a'], [], 0])
+    expect([addresseesOf(unit), unit.waits, unit.chores.size]).toEqual([['a'], [], 0])
   })
 })
 

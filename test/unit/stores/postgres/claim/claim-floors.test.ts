@@ -15,7 +15,7 @@ describe('a claim', () => {
   const begin = (isFront = false, mayWalk = false): WalkStart => floors.begin(0, ship, { isFront, mayWalk })
   const saw = (beginning: WalkStart): void => floors.saw(0, [{ ...ship, begin: beginning }], [nothing], now)
   const failed = (beginning: WalkStart): void => floors.failed(0, [{ ...ship, begin: beginning }])
-  const tellOf = (place: { rank: number; due: number }): void =>
+  const noteReady = (place: { rank: number; due: number }): void =>
     floors.notice([{ kind: 'ready', type: 'ship', isTimed: false, version: 1, ...place }])
 
   beforeEach(() => {
@@ -29,7 +29,7 @@ describe('a claim', () => {
   })
 
   it('begins at a run of a higher priority that it was told of, once', () => {
-    tellOf(urgent)
+    noteReady(urgent)
     const beginning = begin()
     expect(beginning.place).toEqual(urgent)
     saw(beginning)
@@ -37,15 +37,15 @@ describe('a claim', () => {
   })
 
   it('that leased nothing leaves what it was told of to the next one, also if no walk may be made', () => {
-    tellOf(urgent)
+    noteReady(urgent)
     failed(begin())
     expect(begin().place).toEqual(urgent)
   })
 
   it('that failed does not forget the first of what it was told of before and meanwhile', () => {
-    tellOf(urgent)
+    noteReady(urgent)
     const beginning = begin()
-    tellOf({ rank: -1, due: now })
+    noteReady({ rank: -1, due: now })
     failed(beginning)
     expect(begin().place).toEqual(urgent)
   })

@@ -41,8 +41,8 @@ function rivals(idempotencyKey: string): readonly [NewRun, NewRun] {
 async function started(store: PostgresStore, runs: readonly NewRun[]): Promise<readonly Started[]> {
   const answers = new Map<NewRun, Started>()
   for (let open = runs; open.length > 0; open = open.filter((run) => !answers.has(run))) {
-    const told = await store.start(open, { mayWait: open.length < runs.length })
-    for (const [at, answer] of told.entries()) if (answer.taken !== 'busy') answers.set(open[at] as NewRun, answer)
+    const answered = await store.start(open, { mayWait: open.length < runs.length })
+    for (const [at, answer] of answered.entries()) if (answer.taken !== 'busy') answers.set(open[at] as NewRun, answer)
   }
   return runs.map((run) => answers.get(run) as Started)
 }

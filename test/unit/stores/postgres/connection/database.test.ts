@@ -50,7 +50,7 @@ function rig(say: Say = () => undefined, options: Partial<DatabaseOptions> & { r
     random: () => 0,
     storageMs: 1_000,
     monotonic: () => (passed += 10),
-    onHints: (told) => hints.push(...told),
+    onHints: (seen) => hints.push(...seen),
     ...rest,
   })
   return { database, sent, names, released, hints, mostAtOnce: () => most }
@@ -85,12 +85,12 @@ describe('a transaction', () => {
   })
 
   it('tells its statements as they are sent, and its end', async () => {
-    const told: string[] = []
-    const { database } = rig(undefined, { onStatement: (name) => told.push(name) })
+    const seen: string[] = []
+    const { database } = rig(undefined, { onStatement: (name) => seen.push(name) })
     await database.transaction('beat.commit', read)
     await database.alone(read, 'start.commit')
     await database.alone(read)
-    expect(told).toEqual(['get.read', 'beat.commit', 'get.read', 'start.commit', 'get.read'])
+    expect(seen).toEqual(['get.read', 'beat.commit', 'get.read', 'start.commit', 'get.read'])
   })
 
   it.each(['40001', '40P01', '55P03'])('that others were in the way of (%s) is done anew, all of it', async (code) => {
@@ -189,8 +189,8 @@ describe('a transaction', () => {
       const build = (): never => {
         throw defect
       }
-      const told = database.alone(async (x) => x.execute(look, [build()]))
-      await expect(told).rejects.toMatchObject({ code: 'BUG', cause: defect })
+      const seen = database.alone(async (x) => x.execute(look, [build()]))
+      await expect(seen).rejects.toMatchObject({ code: 'BUG', cause: defect })
       expect(sent).toEqual([])
       expect(released).toEqual([defect])
     },

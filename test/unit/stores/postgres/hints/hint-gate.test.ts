@@ -28,11 +28,11 @@ describe('what others tell', () => {
 
   it('in a flood is passed on once in a while, each hint once, and the nearest deadline', () => {
     const { clock, passed, take } = rig()
-    for (let told = 0; told < 1_000; told += 1) {
+    for (let count = 0; count < 1_000; count += 1) {
       take([
         ready('a'),
-        { kind: 'message', runId: String(told % 3) },
-        { kind: 'deadline', at: 2_000 - told },
+        { kind: 'message', runId: String(count % 3) },
+        { kind: 'deadline', at: 2_000 - count },
         { kind: 'chore' },
       ])
     }

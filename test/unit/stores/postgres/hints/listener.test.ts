@@ -23,7 +23,7 @@ class FakeClient implements ListenClient {
     this.asked.push(text)
     if (this.refuses) throw new Error('refused')
     const [channel, payload] = values
-    if (channel !== undefined && payload !== undefined) this.tell(payload, channel)
+    if (channel !== undefined && payload !== undefined) this.receive(payload, channel)
   }
 
   on(event: 'notification' | 'error' | 'end', call: Heard | ((error?: Error) => void)): void {
@@ -35,7 +35,7 @@ class FakeClient implements ListenClient {
     this.discarded = true
   }
 
-  tell(payload: string, channel = 'here'): void {
+  receive(payload: string, channel = 'here'): void {
     if (this.delivers) setImmediate(() => this.heard({ channel, payload }))
   }
 
@@ -66,7 +66,7 @@ function rig(prepare: (client: FakeClient, index: number) => void = () => undefi
     },
     async send(notice) {
       await sending()
-      clients.at(-1)?.tell(notice)
+      clients.at(-1)?.receive(notice)
     },
     channel: 'here',
     seal: open,
@@ -97,10 +97,10 @@ describe('the listener', () => {
     await listener.start()
     expect(listener.hears).toBe(true)
     expect(clients[0]?.asked).toEqual(['listen "here"'])
-    clients[0]?.tell(notice)
-    clients[0]?.tell(notice, 'elsewhere')
-    clients[0]?.tell(noticesOf([{ kind: 'ready', type: 'b' }], 'me')[0] ?? '')
-    clients[0]?.tell('null')
+    clients[0]?.receive(notice)
+    clients[0]?.receive(notice, 'elsewhere')
+    clients[0]?.receive(noticesOf([{ kind: 'ready', type: 'b' }], 'me')[0] ?? '')
+    clients[0]?.receive('null')
     await turns()
     expect(hints).toEqual([anything, { kind: 'ready', type: 'a' }])
     listener.close()

@@ -40,8 +40,8 @@ describe('a notice', () => {
     expect(notices.length).toBeGreaterThan(1)
     const sealing = noticeSeal('key', 'here')
     expect(Math.max(...notices.map((text) => Buffer.byteLength(sealing.seal(text))))).toBeLessThan(8_000)
-    const told = notices.flatMap((text) => hintsOf(text, 'other'))
-    expect(new Set(told.map((hint) => JSON.stringify(hint)))).toEqual(
+    const given = notices.flatMap((text) => hintsOf(text, 'other'))
+    expect(new Set(given.map((hint) => JSON.stringify(hint)))).toEqual(
       new Set(hints.map((hint) => JSON.stringify(hint))),
     )
   })
