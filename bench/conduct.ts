@@ -1,4 +1,4 @@
-// Starts the processes that measure, one after another, and gathers what they tell.
+// Starts the processes that measure, one after another, and gathers what they report.
 
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

@@ -1,7 +1,7 @@
-// One worker process of a crowd. It connects when it is told what to do, begins when it is told to go, says how far it is now
-// and then, when it comes to rest and when it is asked, and stops when it is told to.
+// One worker process of a crowd. It connects when it is given what to do, begins when it is asked to go, says how far it is now
+// and then, when it comes to rest and when it is asked, and stops when it is asked to.
 //
-// It tells seldom: a message took 180 µs of it and 90 µs of the parent on a busy machine. From sixteen processes a hundred times a
+// It reports seldom: a message took 180 µs of it and 90 µs of the parent on a busy machine. From sixteen processes a hundred times a
 // second, that was a fifth of two cores.
 
 import { once } from 'node:events'
@@ -15,19 +15,19 @@ export interface CrowdTask {
   readonly slots: number
 }
 
-export type CrowdWord = 'go' | 'tell' | 'stop'
+export type CrowdWord = 'go' | 'report' | 'stop'
 
-/** What the child tells; before it has begun, that it is ready. */
+/** What the child reports; before it has begun, that it is ready. */
 export interface CrowdProgress {
   readonly performed: number
   readonly claims: Claims | null
-  /** Processor time of this process since it was told to go, in microseconds. */
+  /** Processor time of this process since it was asked to go, in microseconds. */
   readonly cpuUs: number
   readonly isOver: boolean
 }
 
 const lookEveryMs = 10
-/** It tells after this many looks, or when nothing was performed between so many. */
+/** It reports after this many looks, or when nothing was performed between so many. */
 const reportEvery = 10
 const restsAfter = 3
 

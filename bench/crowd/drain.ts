@@ -18,7 +18,7 @@ export interface Crowd {
   readonly slots: number
   readonly types: number
   readonly jobs: number
-  /** Somebody reads an old snapshot all the time, so that nothing is cleaned up. */
+  /** A client reads an old snapshot all the time, so that nothing is cleaned up. */
   readonly isHeld: boolean
 }
 
@@ -29,7 +29,7 @@ export interface Drained {
   readonly claims: Claims | null
   /** Processor time of the worker processes for each job, in microseconds, over the same span. */
   readonly cpuUs: number
-  /** Pages that a claim touched; null if the server does not tell. */
+  /** Pages that a claim touched; null if the server does not say. */
   readonly pages: number | null
 }
 
@@ -119,10 +119,10 @@ function say(hands: readonly Hired[], word: CrowdWord): void {
   for (const { process } of hands) process.send(word)
 }
 
-/** Waits until all have told how far they are now. */
+/** Waits until all have reported how far they are now. */
 async function ask(hands: readonly Hired[]): Promise<void> {
   const answers = hands.map(({ process }) => once(process, 'message'))
-  say(hands, 'tell')
+  say(hands, 'report')
   await Promise.all(answers)
 }
 

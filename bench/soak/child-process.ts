@@ -1,5 +1,5 @@
 // How the parent of a soak and its children talk: the parent sends a task, then asks as often as it likes, and at last lets
-// the child close. Either may also tell the other something unasked. Nothing stands on the command line: an address may hold a password.
+// the child close. Either may also send the other something unasked. Nothing stands on the command line: an address may hold a password.
 //
 // Ctrl-C reaches the children of a terminal, too. They ignore it: the parent closes them in good order. If it dies, they end.
 

@@ -147,7 +147,7 @@ class Conductor {
     await load.arriveAt(rate, beganMs + schedule.loadMs, mostOpen, over.signal)
     if (load.open >= mostOpen) this.breakOff(`${load.open} runs are open: the worker does not keep up.`)
     over.abort()
-    // Whoever died will not answer, and performs nothing any more.
+    // A process that died will not answer, and performs nothing any more.
     await Promise.race([sampling, parts.worker.died])
     if (this.broken === null) await load.settle(settleMs)
     if (this.broken === null && !parts.interrupted.aborted) {

@@ -10,7 +10,7 @@ import { withPlace } from './place.ts'
 import { renderSummary } from './summary.ts'
 import { judge } from './verdict.ts'
 
-/** Whoever launched us may pass on the signal that the terminal has sent to us as well: so soon, it is the same. */
+/** The process that launched us may pass on the signal that the terminal has sent to us as well: so soon, it is the same. */
 const echoMs = 1_000
 
 async function main(options: Options): Promise<void> {

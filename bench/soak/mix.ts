@@ -22,7 +22,7 @@ export interface Kind {
   readonly signal?: { readonly name: string; readonly afterMs: number }
 }
 
-/** Somebody sends to it once in so many milliseconds. */
+/** A client sends to it once in so many milliseconds. */
 export const news = topic<number>('soak.news')
 export const newsEveryMs = 1_000
 

@@ -9,7 +9,7 @@ import { seriesOf, type Measure, type Sample, type Soak } from './sample.ts'
 import { clock, inUnit } from './units.ts'
 import { quartersOf, risePerHour, type Point, type Quarters } from './trend.ts'
 
-/** What happened that no sample tells of. */
+/** What happened that no sample shows. */
 export interface Incidents {
   /** Runs that had not ended when everything else had. */
   readonly unended: number

@@ -170,7 +170,7 @@ function decodedOutput(
 
 function hopeOf(status: RunStatus | 'of unknown status'): string {
   return status === 'paused'
-    ? 'It goes on when it is resumed: holdfast.get() and `holdfast show` tell why it was paused.'
+    ? 'It goes on when it is resumed: holdfast.get() and `holdfast show` show why it was paused.'
     : 'It goes on; ask again later.'
 }
 

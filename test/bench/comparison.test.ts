@@ -62,7 +62,7 @@ describe('a number', () => {
 })
 
 describe('the table of a comparison', () => {
-  it('tells what moved, by how much, and how much would have been chance', () => {
+  it('says what moved, by how much, and how much would have been chance', () => {
     const rows = [rowOf(2), rowOf(80, { metric: 'engine / ceiling', unit: '%', better: 'higher', low: 76, high: 84 })]
     const results = [
       resultOf([2.5, 2.5, 2.5]),

@@ -8,7 +8,7 @@ import { Account, readCalls } from './account.ts'
 
 const newPath = temporaryPaths()
 
-it('tells of claims, heartbeats and failures in the order in which they were over', async () => {
+it('reports claims, heartbeats and failures in the order in which they were over', async () => {
   const path = newPath()
   let now = 0
   const account = new Account({ path, hand: 'w1.1', tenure: () => 'w1.1/1', now: () => (now += 10) })

@@ -1,6 +1,6 @@
 // What a worker asks of its store, line by line, from inside its process: what was claimed, taken over, read and given back
-// when, and what was never answered. From that it is told later why a run had to wait for its next holder. A line is written
-// when a call is over; of one who dies in the middle of a call nobody is told, and nobody waits for him either.
+// when, and what was never answered. From that the report says later why a run had to wait for its next holder. A line is written
+// when a call is over; of one who dies in the middle of a call nothing is written, and nothing waits for it either.
 
 import { closeSync, openSync, writeSync } from 'node:fs'
 import type { Run } from '../../src/core/model/run.ts'
@@ -48,7 +48,7 @@ export class Account {
     this.file = openSync(options.path, 'a')
   }
 
-  /** The same store, but whoever asks it for work is written down. */
+  /** The same store, but every process that asks it for work is written down. */
   watch(store: Store): Store {
     const watched: Partial<Store> = {
       claim: (request) => {

@@ -31,7 +31,7 @@ export interface ChaosOptions {
   /** How the tables at its end are written. @default 'text' */
   readonly format?: Format
   readonly print: (line: string) => void
-  /** Is told how far it is. */
+  /** Is called with how far it is. */
   readonly onProgress?: (line: string) => void
 }
 
@@ -189,7 +189,7 @@ function stuckAt(open: number): Violation {
   return { name: 'errands_end', text: `${open} errands did not become fewer for ${stuckMs} ms`, runs: [] }
 }
 
-/** Everybody has the new build: what one has begun with it can end. */
+/** All workers have the new build: what one has begun with it can end. */
 async function finishDeploy({ crew }: StrikeField): Promise<void> {
   for (const post of crew.posts) post.version = 2
   const old = crew.posts.map(({ hand }) => hand).filter(({ version }) => version === 1)

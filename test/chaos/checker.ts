@@ -1,5 +1,5 @@
 // Decides over a chaos run when everything is over. Every check is linear, or nearly, in what it reads, has a name that
-// a report tells, and looks at one promise; what must be true of every state of the store is the doctor's business.
+// a report shows, and looks at one promise; what must be true of every state of the store is the doctor's business.
 
 import { exclusive, founded, keyed, owned, resting, timely, undone } from './checker-effects.ts'
 import { answered, cancelled, growing, keyedOnce, retried, started, reported } from './checker-runs.ts'
@@ -29,7 +29,7 @@ export interface Counts {
   readonly lost: number
   readonly doubled: number
   readonly unknown: number
-  /** From the loss of a holder until somebody went on with the run, each with its causes. */
+  /** From the loss of a holder until another holder went on with the run, each with its causes. */
   readonly recoveries: readonly Recovery[]
 }
 
@@ -90,7 +90,7 @@ function* blameless({ runs }: Evidence): Iterable<Violation> {
   }
 }
 
-/** What the field itself has seen go wrong, such as a worker that did not stop when it was told to. */
+/** What the field itself has seen go wrong, such as a worker that did not stop when it was asked to. */
 function* struck({ happened }: Evidence): Iterable<Violation> {
   for (const { proc, f } of happened) if (proc === 'violation') yield { name: 'field', text: f, runs: [] }
 }

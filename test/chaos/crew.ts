@@ -1,4 +1,4 @@
-// Real worker processes on one store, a SQLite file unless told otherwise, the log of what their steps did, and a client that starts and reads runs but
+// Real worker processes on one store, a SQLite file unless asked otherwise, the log of what their steps did, and a client that starts and reads runs but
 // performs none. Whatever happens, no process outlives its crew.
 
 import { spawn, type ChildProcess } from 'node:child_process'

@@ -74,7 +74,7 @@ export class Desk {
     )
   }
 
-  /** To everyone who reads that issue; or, without one, to whoever takes the item. */
+  /** To everyone who reads that issue; or, without one, to the run that takes the item. */
   broadcast(proc: string, id: string, to: string | null = null): Promise<unknown> {
     const topic = to === null ? items : issue(to)
     return this.definitely(proc, 'broadcast', { topic: topic.name, id }, (client) =>

@@ -23,7 +23,7 @@ export class Driver {
   constructor({ seed, customers, ...options }: DriverOptions) {
     this.desk = new Desk(options)
     this.customers = Array.from({ length: customers }, (_, index) => this.serve(index, seed))
-    // Whoever waits for them is told; until then nobody may.
+    // Calls that wait for them are answered then, and none before.
     for (const customer of this.customers) customer.catch(() => undefined)
   }
 

@@ -1,5 +1,5 @@
 // What is needed to understand a chaos run that failed, written into a folder before everything is taken down: the runs that
-// it is about, what the server was doing, what everybody said last, and what was done to them when.
+// it is about, what the server was doing, what every process said last, and what was done to them when.
 
 import { copyFileSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -11,7 +11,7 @@ export interface Errand {
   readonly draw: Draw
   /** The client who does it. */
   readonly proc: string
-  /** Tells this errand from every other one. */
+  /** Distinguishes this errand from every other one. */
   readonly name: string
 }
 
@@ -96,7 +96,7 @@ async function offered(errand: Errand, common: Common): Promise<void> {
   await Promise.all([desk.signal(proc, run, 'offers', `${name}-offer`, 1), desk.ended(proc, run)])
 }
 
-/** Items for a queue, and somebody who takes some, perhaps others. */
+/** Items for a queue, and a run that takes some, perhaps others. */
 async function supplied(errand: Errand, common: Common): Promise<void> {
   const { desk, draw, proc, name } = errand
   const count = draw.int(1, 4)

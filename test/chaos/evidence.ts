@@ -1,4 +1,4 @@
-// What is left after a chaos run, and all that its checker may look at: what the clients were told, what the sink saw, and
+// What is left after a chaos run, and all that its checker may look at: what the clients were answered, what the sink saw, and
 // every run with its journal.
 
 import { acquittalNote } from '../../src/core/rows/engine-notes.ts'

@@ -1,4 +1,4 @@
-// The crew of a field: so many places, and in each a worker process. Whoever ends, by a blow or by himself, is replaced, as
+// The crew of a field: so many places, and in each a worker process. A worker that ends, by a blow or by itself, is replaced, as
 // a supervisor would; also again and again, while there is no store to work on.
 
 import { setTimeout } from 'node:timers/promises'
@@ -17,7 +17,7 @@ export interface FieldCrewOptions {
   readonly report: (event: Omit<FieldEvent, 'at'>) => void
 }
 
-/** Where somebody works: his name stays the same, whoever it is. */
+/** Where one worker works: the name stays the same, whichever process it is. */
 export interface Post {
   readonly name: string
   /** Of the next one. */
@@ -66,7 +66,7 @@ export class FieldCrew {
     return hand
   }
 
-  /** Takes somebody who is at work, and keeps others from striking him until it is over. False if there is nobody. */
+  /** Takes a worker that is at work, and keeps others from striking it until that is over. False if there is nobody. */
   async withSomebody(draw: Draw, strike: (hand: FieldHand, post: Post) => Promise<void>): Promise<boolean> {
     const free = this.posts.filter(({ hand }) => hand.isFree)
     if (free.length === 0) return false
@@ -74,7 +74,7 @@ export class FieldCrew {
     return true
   }
 
-  /** Takes whoever has this post. */
+  /** Takes the worker that has this post. */
   async taken(post: Post, strike: (hand: FieldHand, post: Post) => Promise<void>): Promise<void> {
     const { hand } = post
     hand.isTaken = true
@@ -85,13 +85,13 @@ export class FieldCrew {
     }
   }
 
-  /** Settles when every post has somebody who works. */
+  /** Settles when every post has a worker that works. */
   async complete(ms = 60_000): Promise<void> {
     for (const { hand } of this.posts) if (hand.exit === null) hand.signal('SIGCONT')
     await until('every worker works', () => this.posts.every(({ hand }) => hand.isWorking), ms).catch((error) => {
       const idle = this.posts.filter(({ hand }) => !hand.isWorking)
       const said = idle.map(({ hand }) => `${hand.id}: ${hand.tail.slice(-5).join('\n')}`)
-      throw new Error(`Somebody does not come to work:\n${said.join('\n')}`, { cause: error })
+      throw new Error(`A worker does not come to work:\n${said.join('\n')}`, { cause: error })
     })
   }
 

@@ -9,7 +9,7 @@ import { exitOf, type Exit } from './crew.ts'
 import type { Hand, Plant, Version } from './field.ts'
 import type { TenureNews } from './tenures.ts'
 
-/** What a worker process is told. */
+/** What a worker process is given. */
 export interface HandTask {
   readonly id: string
   readonly name: string
@@ -27,12 +27,12 @@ export interface HandTask {
   readonly calls: string
 }
 
-/** What it is told while it works: its pool gives no connection for so long. */
+/** What it is ordered while it works: its pool gives no connection for so long. */
 export interface HandOrder {
   readonly withholdMs: number
 }
 
-/** What it tells. */
+/** What it reports. */
 export type HandNews =
   | TenureNews
   | { readonly working: true }
@@ -54,7 +54,7 @@ export class FieldHand implements Hand {
   isWorking = false
   /** It was made to end, or asked to. */
   isDismissed = false
-  /** Somebody strikes it right now: others look for somebody else. */
+  /** A nemesis strikes it right now: others look for another one. */
   isTaken = false
   private onWithheld: (count: number) => void = () => undefined
   private killedAt: number | null = null
@@ -116,7 +116,7 @@ export class FieldHand implements Hand {
     return Promise.race([withheld, this.exited.then(() => 0)])
   }
 
-  /** Whether it is there for somebody to strike. */
+  /** Whether it is there to be struck. */
   get isFree(): boolean {
     return this.isWorking && !this.isTaken
   }

@@ -143,7 +143,7 @@ export class FieldServer {
       statement_timeout: 5_000,
       application_name: 'outsider',
     })
-    // A server that goes down takes it along; whoever uses it finds out.
+    // A server that goes down takes it along; its users find out.
     client.on('error', () => undefined)
     await client.connect()
     await client.query(`set search_path to ${schema}`)

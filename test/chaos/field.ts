@@ -1,5 +1,5 @@
 // The place of a chaos run: a store, worker processes on it, the sink of their effects, and what can go wrong with all of
-// them. Whoever looks on learns everything as events; whatever happens, no process outlives the field.
+// them. Onlookers learn everything as events; whatever happens, no process outlives the field.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -27,7 +27,7 @@ export interface FieldOptions {
   readonly leaseMs?: number
   /** @default 'none' */
   readonly plant?: Plant
-  /** Is told everything that happens to processes and to the server. */
+  /** Is called with everything that happens to processes and to the server. */
   readonly onEvent: (event: FieldEvent) => void
 }
 
@@ -82,7 +82,7 @@ export interface Effect {
   readonly attempt: number
   /** The step's idempotency key. */
   readonly key: string
-  /** Tells this execution from every other one. */
+  /** Distinguishes this execution from every other one. */
   readonly mark: string
   readonly began: number
   /** Null if its process died first, or has not come to it yet. */
@@ -141,7 +141,7 @@ export async function openField(options: FieldOptions): Promise<StrikeField> {
     await crew.complete()
   }
 
-  // Whoever opened it finds it at work, or gone.
+  // Its opener finds it at work, or gone.
   await crew.complete().catch(async (error: unknown) => {
     await close()
     throw error

@@ -1,5 +1,5 @@
-// A worker of a chaos run, in a process of its own. It tells its parent when it is at work and until when its leases are
-// valid, and goes when its parent is gone. SIGTERM makes it leave in good order, with exit code 0: whoever sees another one
+// A worker of a chaos run, in a process of its own. It notifies its parent when it is at work and until when its leases are
+// valid, and goes when its parent is gone. SIGTERM makes it leave in good order, with exit code 0: a parent that sees another one
 // knows that it did not.
 
 import pg from 'pg'

@@ -46,7 +46,7 @@ describe('a worker that is stopped past its lease', { timeout }, () => {
     expect(kinds(journal, 'step-succeeded').map(({ data }) => pidOf(data as string))).toEqual([heir.pid, heir.pid])
   })
 
-  it('works again afterwards, as somebody new', async () => {
+  it('works again afterwards, as a new session', async () => {
     const frozen = await crew.hired({ lease: '500ms' })
     const run = await crew.client.start(crew.programs.two, { ms: 200 })
     await crew.begun(run, 'first', frozen.pid)
@@ -68,7 +68,7 @@ describe('a run that ends its process', { timeout }, () => {
     const { five, poison } = crew.programs
     const others = await Promise.all(Array.from({ length: 12 }, () => crew.client.start(five, [60, 60, 60, 60, 60])))
     const bad = await crew.client.start(poison, undefined)
-    // As a supervisor would: whoever dies is replaced.
+    // As a supervisor would: a process that dies is replaced.
     const alive = [crew.hire(work), crew.hire(work)]
     await until(
       'every run has ended',
@@ -189,7 +189,7 @@ describe('SIGTERM', { timeout }, () => {
   // PEERS 7.
   it('SW-P6 makes a worker drain: what is started or given back meanwhile goes to the new one', async () => {
     const old = await crew.hired({ lease: '30s' })
-    // Longer than it takes to hire somebody, on a busy machine, too.
+    // Longer than it takes to hire a worker, on a busy machine, too.
     const long = await crew.client.start(crew.programs.two, { ms: 4_000 })
     await crew.begun(long, 'first', old.pid)
     const young = await crew.hired({ lease: '30s' })

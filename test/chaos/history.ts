@@ -1,4 +1,4 @@
-// What the driver asked for and what it was told, line by line, as Jepsen writes it: `invoke`, and then `ok`, `fail` (it has
+// What the driver asked for and what it was answered, line by line, as Jepsen writes it: `invoke`, and then `ok`, `fail` (it has
 // not happened and never will) or `info` (nobody knows: it may have happened, or may yet). What happens to processes is
 // written between, as `info` of the nemesis. The checker reads nothing else of the driver.
 
@@ -97,7 +97,7 @@ export class History {
     this.write({ id: this.ids, proc: kind, type: 'info', f: text, args: details, value: null, at })
   }
 
-  /** What comes later, from whoever was left behind, is not written down any more. */
+  /** What comes later, from a call that was left behind, is not written down any more. */
   close(): void {
     if (this.file !== null) closeSync(this.file)
     this.file = null

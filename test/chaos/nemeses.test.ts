@@ -58,7 +58,7 @@ describe.each<StoreKind>(['sqlite', 'postgres'])('on %s', { timeout: 60_000 }, (
     expect(await run.result({ timeout: '20s' })).toEqual(['stubborn of after'])
   })
 
-  it('lets everybody of the crew claim and rescue, also the one with a single slot', async () => {
+  it('lets every worker of the crew claim and rescue, also the one with a single slot', async () => {
     const claimers = (): ReadonlySet<string | undefined> => {
       const claims = field.calls().filter(({ f, ok, runs = [] }) => f === 'claim' && ok && runs.length > 0)
       return new Set(claims.map(({ hand }) => hand.split('.')[0]))
@@ -89,7 +89,7 @@ describe.each<StoreKind>(['sqlite', 'postgres'])('on %s', { timeout: 60_000 }, (
     expect(() => startStorm(field, { seed: 1, only: ['meteor'] })).toThrow('No such nemesis')
   })
 
-  it('tells what happened to whom, and that nothing happened that must not', () => {
+  it('says what happened to whom, and that nothing happened that must not', () => {
     expect(events.filter(({ kind }) => kind === 'violation')).toEqual([])
     const died = field.crew.hands.filter(({ exit }) => exit !== null)
     expect(died.length).toBeGreaterThan(0)
@@ -168,7 +168,7 @@ describe('strangers on Postgres', { timeout: 60_000 }, () => {
     await expect.poll(() => locked(runs)).toEqual([])
   })
 
-  it('head-lock holds ready runs: nobody claims them until they are let go, and then somebody does', async () => {
+  it('head-lock holds ready runs: nobody claims them until they are let go, and then a worker does', async () => {
     const { runs, states } = await whileStruck('head-lock', async () => {
       const ids = heldRuns()
       // So many others come, and begin, that these were looked at again and again.

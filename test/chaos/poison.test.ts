@@ -24,14 +24,14 @@ async function diedAt(run: { readonly id: string }, times: number): Promise<numb
 describe('two poisonous runs among eighty', { timeout: 260_000 }, () => {
   // Seen: 58 healthy ones took 110 s, because everything waited while a suspect had its turn. A process that has just begun does
   // other work first, and three processes begin before one of the two dies in isolation for the second time.
-  it('SW-R5 are paused for their crashes, and whoever comes when they are suspects waits for neither', async () => {
+  it('SW-R5 are paused for their crashes, and a run that comes when they are suspects waits for neither', async () => {
     const work = { lease: '500ms', concurrency: 10 } as const
     const { two, poison } = crew.programs
     const start = (count: number): Promise<RunHandle<string>[]> =>
       Promise.all(Array.from({ length: count }, () => crew.client.start(two, { ms: 100 })))
     const bad = [await crew.client.start(poison, undefined), await crew.client.start(poison, undefined)]
     const early = await start(58)
-    // As a supervisor would: whoever dies is replaced.
+    // As a supervisor would: a process that dies is replaced.
     let only = crew.hire(work)
     const untilSo = (what: string, look: () => Promise<boolean>): Promise<boolean> =>
       until(

@@ -129,7 +129,7 @@ describe('the split of a recovery', () => {
     ])
   })
 
-  it('blames youth only until somebody is old', () => {
+  it('blames youth only until a session is old', () => {
     const happened = [...works('w2', 2_500, 9_000), ...works('w3', 1_400, 9_000)]
     expect(split({ journal: [dead(3_000, 's1', 2), goesOn(4_000)], happened })).toEqual([
       ['lease', 2_000],

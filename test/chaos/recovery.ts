@@ -1,4 +1,4 @@
-// How long each run that lost its holder waited until somebody went on with it, and for what: every millisecond of that time
+// How long each run that lost its holder waited until another holder went on with it, and for what: every millisecond of that time
 // has one cause. The stations of a run are known from its journal (who was found dead, when), from the accounts of the workers
 // (who claimed it, gave it back or never heard that he had it) and from the sink (who went on). What held it up between two of
 // them is looked up in what the workers and the server did meanwhile.
@@ -32,7 +32,7 @@ export type Cause = keyof typeof causes
 
 export interface Recovery {
   readonly run: string
-  /** When its holder was lost, and when somebody else went on with it. */
+  /** When its holder was lost, and when another holder went on with it. */
   readonly from: number
   readonly to: number
   /** The causes sum up to the whole. */
@@ -138,7 +138,7 @@ function phasesOf(
       pass(one.at, { kind: holder.kind, hand: one.hand })
       holder = null
     } else {
-      // What somebody had claimed and another one claims was given back, and nobody heard of that.
+      // What one worker had claimed and another one claims was given back, and nobody heard of that.
       if (holder === null) pass(one.at, { kind: 'claim', isIsolated })
       else pass(one.at, { kind: holder.kind, hand: holder.hand })
       holder = { hand: one.hand, kind: one.what === 'claimed' ? 'begin' : 'unheard' }

@@ -1,4 +1,4 @@
-// What a chaos run tells people: a line every few seconds, and two tables at its end: what happened how often, and how long
+// What a chaos run prints: a line every few seconds, and two tables at its end: what happened how often, and how long
 // runs that lost their holder waited for what. As Markdown they are what stands in docs/testing.md. If recoveries take longer
 // than their goal, the table marks that, and `npm run chaos` fails.
 

@@ -1,4 +1,4 @@
-// The sink of effects acknowledges only what is written down, and tells who did what, in the order of arrival.
+// The sink of effects acknowledges only what is written down, and says who did what, in the order of arrival.
 
 import { appendFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -32,7 +32,7 @@ async function open(hand: () => string): Promise<SinkConnection> {
 
 const doing = (step: string) => ({ run: 'r', step, attempt: 1, key: `r:${step}` })
 
-it('tells who began what, and what ended', async () => {
+it('says who began what, and what ended', async () => {
   let hand = 'a/1'
   const connection = await open(() => hand)
   const first = await connection.begin(doing('first'))

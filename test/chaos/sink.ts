@@ -1,11 +1,11 @@
-// The way to the sink of effects: for the field, which starts it, and for workers, whose steps tell it what they do.
+// The way to the sink of effects: for the field, which starts it, and for workers, whose steps report to it what they do.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'
 
-/** What a step tells of an execution of its body. */
+/** What a step reports of an execution of its body. */
 export interface Doing {
   readonly run: string
   readonly step: string
@@ -76,7 +76,7 @@ export class SinkConnection implements Sink {
   }
 }
 
-/** Takes what comes in line by line. A connection that breaks only ends, which its `close` tells. */
+/** Takes what comes in line by line. A connection that breaks only ends, which its `close` reports. */
 export function onLines(socket: Socket, take: (text: string) => void): void {
   socket.setNoDelay(true)
   socket.on('error', () => undefined)

@@ -43,7 +43,7 @@ export class Surroundings {
   private readonly still: ReadonlyMap<string, readonly Span[]>
   private readonly down: readonly Span[]
   private readonly locked: ReadonlyMap<string, readonly Span[]>
-  /** When something began or ended for somebody. */
+  /** When something began or ended for one of the crew. */
   private readonly moments = new Map<number, number[]>()
 
   private readonly youngMs: number
@@ -240,7 +240,7 @@ function isWithin(own: readonly Span[], at: number): boolean {
 
 type NameOf = (event: HistoryEvent) => string | null
 
-/** From an event that opens to the next one that closes; whoever never closes is open to the end. */
+/** From an event that opens to the next one that closes; what never closes is open to the end. */
 function spans(happened: readonly HistoryEvent[], opens: NameOf, closes: NameOf): ReadonlyMap<string, readonly Span[]> {
   return spansBy(
     happened,

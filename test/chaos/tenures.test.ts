@@ -1,4 +1,4 @@
-// Until when leases are valid is told by the process that holds them, and never too late: what is judged by it must not
+// Until when leases are valid is reported by the process that holds them, and never too late: what is judged by it must not
 // depend on when the process came to say so.
 
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'

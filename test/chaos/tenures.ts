@@ -1,11 +1,11 @@
 // Keeps account of the leases of a worker from inside its process, by what passes between engine and store: from when a
 // session is a tenure, and until when its leases are surely valid. The store counts a lease from the moment at which a
 // heartbeat reaches it, and this account from the moment at which it was sent: who takes over does so later than what is
-// told here, or too early.
+// reported here, or too early.
 
 import type { BeatRequest, Store } from '../../src/store.ts'
 
-/** What a worker tells of a tenure. */
+/** What a worker reports of a tenure. */
 export interface TenureNews {
   readonly tenure: string
   /** Its leases are valid until then, unless a later word says otherwise. */

@@ -95,7 +95,7 @@ describe('check --against a store', () => {
     expect(stderr).toContain('This build would harm 5 of the 6 runs that were replayed. (DRIFT)')
   })
 
-  it('tells the same to a program', async () => {
+  it('prints the same for a program', async () => {
     const { check, store, asleep } = await live(2)
     const { code, stdout, stderr } = await check('incompatible', ['--json'])
     expect(code).toBe(6)
@@ -149,7 +149,7 @@ describe('check --against a store', () => {
     expect((await check('deployed', ['--sample', '100'])).stdout).toContain('Replayed 20 runs from')
   })
 
-  it('tells of versions and types that this build does not have, unless only others are asked for', async () => {
+  it('reports versions and types that this build does not have, unless only others are asked for', async () => {
     const { check } = await live(1)
     const version = await check('secondVersion')
     expect(version.code).toBe(6)
@@ -165,7 +165,7 @@ describe('check --against a store', () => {
     expect([other.code, other.stdout]).toEqual([0, expect.stringMatching(/^There is nothing to replay in sqlite:/)])
   })
 
-  it('tells of bodies that throw or hang, and of payloads that cannot be read', async () => {
+  it('reports bodies that throw or hang, and payloads that cannot be read', async () => {
     const { check } = await live(2)
     const throwing = await check('throwing')
     expect(throwing.code).toBe(6)

@@ -1,4 +1,4 @@
-// `holdfast doctor`: a sound store is told so, and a broken one is told by name and leaves with a code.
+// `holdfast doctor`: a sound store is reported as such, and a broken one by name and leaves with a code.
 
 import Database from 'libsql'
 import { describe, expect, it } from 'vitest'

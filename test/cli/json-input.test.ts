@@ -88,7 +88,7 @@ describe('fifteen megabytes of input', () => {
     ['one number before a slip', () => `${'1'.repeat(long)}x`, long],
     ['short texts, the last of which has no end', () => `[${'"a",'.repeat(1_000_000)}"b`, 4_000_001],
     ['closed brackets', () => `[${'[],'.repeat(500_000)}]`, 1_500_001],
-  ])('%s overflow no stack: the place is told', (_, make, position) => {
+  ])('%s overflow no stack: the place is named', (_, make, position) => {
     expect(faultOf(make()).position).toBe(position)
   })
 

@@ -62,7 +62,7 @@ describe('holdfast start', () => {
     expect((await holdfast.journal(idIn(plain.stdout)))[0]!.data).toBe('Zo\u00eb')
   })
 
-  it('tells a misspelt type, and a key that is taken', async () => {
+  it('reports a misspelt type, and a key that is taken', async () => {
     const { run } = await shop()
     const misspelt = await run(['start', 'demo.great'])
     expect(misspelt.code).toBe(2)
@@ -353,7 +353,7 @@ describe('holdfast worker', () => {
     expect(stdout).toMatch(/Stopping: waits .*\nStopped\. This worker holds no run\.\n$/)
   })
 
-  it('SW-A4 tells a program the same as a stream of events', async () => {
+  it('SW-A4 prints the same for a program as a stream of events', async () => {
     const { env } = await shop()
     const worker = begin(['worker', '--json'], { env })
     await worker.says('working')

@@ -9,7 +9,7 @@ import { folder } from './world.ts'
 interface Project {
   readonly place: string
   readonly changes: readonly string[]
-  /** Settles when a change of this file was told. */
+  /** Settles when a change of this file was reported. */
   readonly changesAfter: (file: string) => Promise<void>
 }
 
@@ -62,7 +62,7 @@ describe('a file of the project', () => {
     expect(changes).toEqual(['src/z.ts'])
   })
 
-  it('counts whatever it is, where somebody says so', async () => {
+  it('counts whatever it is, where the options say so', async () => {
     const other = folder()
     const { changes } = await project([{ path: other, everything: true }])
     writeFileSync(join(other, 'prompt.md'), 'x')

@@ -1,4 +1,4 @@
-// What every source file keeps to, where a machine can tell: its size, its name, and what must not be left in it.
+// What every source file keeps to, where a machine can decide: its size, its name, and what must not be left in it.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'

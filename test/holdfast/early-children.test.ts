@@ -134,7 +134,7 @@ describe.each(stays)('a parent that is $how', ({ cachedRuns }) => {
 })
 
 describe('a parent whose body throws while it must outlast a child', () => {
-  it('begins nothing more, and tells what is under way to stop', async () => {
+  it('begins nothing more, and asks what is under way to stop', async () => {
     const { open, after } = virtualWorld()
     const slow = workflow('slow', async (ctx) => void (await ctx.sleep('10 min')))
     const begun: number[] = []

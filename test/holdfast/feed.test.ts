@@ -8,7 +8,7 @@ import { memoryStore, openWorking } from './open.ts'
 it.each([
   ['memory', async () => memoryStore()],
   ['SQLite', () => openSqliteStore({ path: ':memory:' })],
-])('the feed tells of runs whose workflow asks for it, on %s', async (_, make) => {
+])('the feed lists runs whose workflow asks for it, on %s', async (_, make) => {
   const store = await make()
   const leaf = workflow('leaf', { feed: true }, (ctx) => ctx.step('one', () => 1))
   const quiet: Workflow<boolean, number> = workflow('quiet', async (ctx, isLast: boolean): Promise<number> => {

@@ -1,4 +1,4 @@
-// Whoever can write to the database, but has no key, rewrites what is kept in plain text beside the payloads: kinds, names,
+// An attacker who can write to the database, but has no key, rewrites what is kept in plain text beside the payloads: kinds, names,
 // statuses and meta. None of it makes a text be read as something else, and no row that the engine did not write keeps a worker
 // busy, or anybody from seeing the other runs.
 
@@ -42,7 +42,7 @@ async function restOf(file: EncryptedFile, runId: string): Promise<Rest> {
   return { status: view.status, output: view.output, note: view.unreadable?.note, story }
 }
 
-/** A parent that waits for its child, which has ended without anybody having told the body so. */
+/** A parent that waits for its child, which has ended without the body having been notified. */
 async function parentOfEnded(file: EncryptedFile): Promise<{ readonly id: string; readonly childId: string }> {
   const holdfast = await file.open({ workflows })
   const worker = await holdfast.work({ signals: false })
@@ -62,7 +62,7 @@ async function waiting(holdfast: Holdfast, type: 'steps' | 'listener'): Promise<
   return run.id
 }
 
-describe('what a parent is told of the end of a child', () => {
+describe('what a parent gets from the end of a child', () => {
   it('does not pass off the input of the child as its output by a status that no end has', async () => {
     const file = new EncryptedFile()
     const { id, childId } = await parentOfEnded(file)
@@ -155,7 +155,7 @@ describe('a wait for a signal', () => {
     expect(note).toContain('Message "one" is damaged')
   })
 
-  it('is not told of a signal whose payload was taken out of the journal', async () => {
+  it('does not get a signal whose payload was taken out of the journal', async () => {
     const file = new EncryptedFile()
     const holdfast = await file.open({ workflows })
     const run = await holdfast.start(steps)

@@ -1,4 +1,4 @@
-// Several instances in one process: nothing is global, and whoever shares a store shares its work.
+// Several instances in one process: nothing is global, and an instance that shares a store shares its work.
 
 import { describe, expect, it } from 'vitest'
 import { createHoldfast, workflow } from 'holdfast'
@@ -34,8 +34,8 @@ describe('two instances', () => {
     const store = memoryStore()
     const whom: string[] = []
     const labelled = (who: string) =>
-      workflow('told', (ctx) =>
-        ctx.step('tell', async () => {
+      workflow('news', (ctx) =>
+        ctx.step('label', async () => {
           whom.push(who)
           await settled()
         }),
@@ -60,12 +60,12 @@ describe('two instances', () => {
 
   it('on one store: one that knows no workflow can still wait for a run and read it', async () => {
     const store = memoryStore()
-    const job = namesake('told')
+    const job = namesake('news')
     const worker = await openWorking([job], { store })
     const reader = await open({ store })
     const run = await worker.start(job)
-    expect(await reader.run<string>(run.id).result()).toBe('told')
-    expect(await reader.get(run)).toMatchObject({ type: 'namesake', output: 'told' })
+    expect(await reader.run<string>(run.id).result()).toBe('news')
+    expect(await reader.get(run)).toMatchObject({ type: 'namesake', output: 'news' })
     expect(await reader.journal(run)).toHaveLength(3)
   })
 

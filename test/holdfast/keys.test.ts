@@ -43,7 +43,7 @@ describe.each(everyStore)('on the $name store', ({ make }) => {
     },
   )
 
-  it('HE-U2 50 starts at once with one business key: one run, and 49 are told which it is', async () => {
+  it('HE-U2 50 starts at once with one business key: one run, and 49 are answered which it is', async () => {
     const { open } = await make()
     const holdfast = await open({ workflows: [order] })
     const starts = Array.from({ length: 50 }, () => holdfast.start(order, { id: 1 }, { key: 'order-1' }))

@@ -1,4 +1,4 @@
-// Whoever can write to the database, but has no key, can put no text where another one stands: neither one that was encrypted
+// An attacker who can write to the database, but has no key, can put no text where another one stands: neither one that was encrypted
 // for another place, nor one of their own.
 
 import { randomBytes } from 'node:crypto'
@@ -186,7 +186,7 @@ describe('a ciphertext moved', () => {
     expect(story).not.toContain('woken')
   })
 
-  it('from the input of a child to its output is refused, whatever place the row tells', async () => {
+  it('from the input of a child to its output is refused, whatever place the row names', async () => {
     const file = new EncryptedFile()
     const holdfast = await file.open({ workflows: all })
     const worker = await holdfast.work({ signals: false })
@@ -197,7 +197,7 @@ describe('a ciphertext moved', () => {
     await worker.stop()
     const [started] = (await holdfast.find({ type: 'child' })).runs
     const input = file.rows().find(({ place }) => place.runId === started?.id && place.kind === 'started') as Row
-    // The child ends without its parent being looked at, and the attacker rewrites what the parent is told.
+    // The child ends without its parent being looked at, and the attacker rewrites what the parent gets.
     await holdfast.cancel(started?.id ?? '')
     await holdfast.close()
     const data = JSON.stringify({ status: 'succeeded', seq: 1, data: input.text, reason: null })

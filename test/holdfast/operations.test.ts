@@ -18,7 +18,7 @@ const newId = '01900000-0000-7000-8000-00000000000a'
 
 const withoutValue = { kind: 'signal', to: nobody, name: 'x' } as const
 
-/** A store that tells what was asked of it to change something. */
+/** A store that says what was asked of it to change something. */
 function watched(store: Store) {
   const calls: { readonly method: string; readonly count: number }[] = []
   const recorded =
@@ -261,7 +261,7 @@ describe('cancel', () => {
 })
 
 describe('active', () => {
-  test('tells of what this process has in its memory, and asks no store (WC-E6)', async () => {
+  test('shows what this process has in its memory, and asks no store (WC-E6)', async () => {
     const step = gate()
     const slow = workflow('slow', async (ctx) => {
       await ctx.step('wait', () => step.passed)

@@ -1,4 +1,4 @@
-// How much may lie unread: a run that nobody reads for, a topic that keeps all and one on which everybody waits. Each refusal
+// How much may lie unread: a run that nobody reads for, a topic that keeps all and one on which many runs wait. Each refusal
 // says the number and the option, harms nobody else, and is over as soon as there is room.
 
 import { describe, expect, it } from 'vitest'
@@ -60,7 +60,7 @@ describe.each(everyStore)('on the $name store', ({ make }) => {
     expect([await run.result(), await other.result()]).toEqual([[1, 2, 3, 4], [1]])
   })
 
-  it('a full mailbox keeps nobody from completing a token, and a child from telling of its end', async () => {
+  it('a full mailbox keeps nobody from completing a token, and a child from reporting its end', async () => {
     const { open } = await make()
     const tokens: string[] = []
     const approval = workflow('approval', async (ctx) => {
@@ -139,7 +139,7 @@ describe.each(everyStore)('on the $name store', ({ make }) => {
     expect(await Promise.all(early.map((run) => run.result()))).toEqual([12, 12])
     await waitsFor(holdfast, late)
     await holdfast.signal(late, 'by hand')
-    // There is room now, and the topic retains it. What was told then says nothing about this wait.
+    // There is room now, and the topic retains it. What was sent then says nothing about this wait.
     expect(await late.result()).toBe(12)
   })
 })

@@ -1,4 +1,4 @@
-// What happens after a failure, by default and as told, read from the journal. Time is hurried, never asserted.
+// What happens after a failure, by default and as configured, read from the journal. Time is hurried, never asserted.
 
 import { describe, expect, it } from 'vitest'
 import { fatal, isHoldfastError, retryAfter, workflow } from 'holdfast'
@@ -83,7 +83,7 @@ describe('a failing step', () => {
   })
 
   it('PQ-R2 sets its own delay with retryAfter, in place of the computed one', async () => {
-    const warned = workflow('told', (ctx) =>
+    const warned = workflow('news', (ctx) =>
       ctx.step('ask', ({ attempt }) => {
         if (attempt === 1) throw retryAfter('30s', 'Slow down')
         return attempt

@@ -112,7 +112,7 @@ describe('a run', () => {
     expect(await holdfast.journal(run)).toHaveLength(5)
   })
 
-  it('tells what happened in its journal, in order and decoded', async () => {
+  it('says what happened in its journal, in order and decoded', async () => {
     const holdfast = await openWorking([greet])
     const run = await holdfast.start(greet, 'Ada')
     await run.result()
@@ -145,7 +145,7 @@ describe('a run', () => {
     expect(await holdfast.run(run).result()).toEqual(first)
   })
 
-  it('goes on when somebody gives up waiting for it', async () => {
+  it('goes on when a caller gives up waiting for it', async () => {
     const { passed, open: letGo } = gate()
     const slow = workflow('slow', (ctx) => ctx.step('wait', () => passed.then(() => 'done')))
     const holdfast = await openWorking([slow])

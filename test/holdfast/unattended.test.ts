@@ -29,7 +29,7 @@ function world() {
 }
 
 describe('a run that nobody begins', () => {
-  it('because work() was forgotten is told of after 5 s, once for each type, with one timer for ten thousand starts', async () => {
+  it('because work() was forgotten is logged after 5 s, once for each type, with one timer for ten thousand starts', async () => {
     const { clock, open, ports, logger, said, timers } = world()
     const holdfast = await open({ workflows: [greet, other], ports, logger })
     const starts = Array.from({ length: 10_000 }, () => ({ workflow: greet, input: 'Ada' }))
@@ -119,7 +119,7 @@ describe('a run that nobody begins', () => {
     expect(said()).toEqual([])
   })
 
-  it('because it went on as a workflow that no worker has is told of after 5 s, and to who waits for its result', async () => {
+  it('because it went on as a workflow that no worker has is logged after 5 s, and named to the caller that waits for its result', async () => {
     const { clock, open, ports, logger, said, after } = world()
     const first = workflow('first', (ctx) => ctx.continueAs(greet, 'Ada'))
     const holdfast = await open({ workflows: [first], ports, logger })

@@ -1,4 +1,4 @@
-// Somebody's open transaction holds the row of a run whose holder says that it is alive. The run's deadline cannot be moved
+// Another open transaction holds the row of a run whose holder says that it is alive. The run's deadline cannot be moved
 // meanwhile; the session must be kept all the same, and with it everything else that the worker holds.
 
 import { Client } from 'pg'
@@ -15,7 +15,7 @@ async function stranger(url: string): Promise<Client> {
   return client
 }
 
-describe('a heartbeat whose run is locked by somebody else', { timeout: 120_000 }, () => {
+describe('a heartbeat whose run is locked by another transaction', { timeout: 120_000 }, () => {
   it('is committed while the lock is held, and the next one moves the deadline', async () => {
     const { url, schema } = await migratedSchema()
     const { store, bench } = await opened({ url, schema })

@@ -1,4 +1,4 @@
-// A `begin` can be refused as every statement can: by a timeout, or by somebody who cancels what is under way. What is already
+// A `begin` can be refused as every statement can: by a timeout, or by an operator who cancels what is under way. What is already
 // on its way behind it would then be executed without a transaction, each statement by itself.
 
 import { Pool, type PoolClient } from 'pg'

@@ -1,4 +1,4 @@
-// While somebody holds an old snapshot, millions of dead entries may lie at the front of an index, and a walk that begins there
+// While a transaction holds an old snapshot, millions of dead entries may lie at the front of an index, and a walk that begins there
 // takes the database longer than it may. A worker that has only just come knows no other place to begin: it begins all the same.
 
 import { Pool, type PoolClient } from 'pg'

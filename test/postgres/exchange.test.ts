@@ -1,5 +1,5 @@
 // What passes between runs when the two sides meet at the same moment, over two stores that know nothing of each other: an end
-// and who begins to watch it, a broadcast and who begins to wait for it, a message and the end of its run. Whoever comes
+// and who begins to watch it, a broadcast and who begins to wait for it, a message and the end of its run. The one that comes
 // first, nothing is lost and nothing comes twice. Then: what is locked in two orders, who is found late, and users'
 // transactions.
 
@@ -114,7 +114,7 @@ test('a queue and who begins to wait on it, at the same moment: each gets one, a
   expect(await unsound(store)).toEqual([])
 })
 
-test('a message and the end of its run, at the same moment: a dead letter is kept whoever comes first', async () => {
+test('a message and the end of its run, at the same moment: a dead letter is kept whichever comes first', async () => {
   const { store, other, bench } = await two()
   const policy = { onUnread: 'dead-letter' } as const
   const outcomes = new Set<string>()
@@ -259,7 +259,7 @@ test('a queue on which many waited that are over finds the one that is not', asy
   expect(await unsound(store)).toEqual([])
 })
 
-test('in the transaction of a user an end is told, and a broadcast goes out, if and only if it commits', async () => {
+test('in the transaction of a user an end is notified, and a broadcast goes out, if and only if it commits', async () => {
   const { store, bench } = await two()
   const [watcher, target, subscriber] = [await bench.hold(), await bench.hold(), await bench.hold()]
   const topic = news('news')

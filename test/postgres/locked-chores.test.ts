@@ -1,4 +1,4 @@
-// Somebody's open transaction holds what a chore is about. That chore waits; those behind it do not.
+// Another open transaction holds what a chore is about. That chore waits; those behind it do not.
 
 import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'

@@ -16,7 +16,7 @@ async function connected(url: string): Promise<Client> {
   return client
 }
 
-/** What becomes of it shows that somebody was not held up for as long as this takes: the server tells, and no clock here. */
+/** What becomes of it shows that a caller was not held up for as long as this takes: the server shows it, and no clock here. */
 async function beforeStranger(
   stranger: Client,
   seconds: number,

@@ -34,7 +34,7 @@ describe('parking against delivery, from two processes', { timeout: 60_000 }, ()
     })
     expect(mutated).toBeGreaterThan(0)
     expect(tally.lost.length).toBeGreaterThan(0)
-    // This is what it looks like: asleep with a message that nobody will ever tell it of.
+    // This is what it looks like: asleep with a message that nothing will ever wake it for.
     expect(tally.lost).toContain('[true,"queued","waiting","idle",1,true]')
   })
 })

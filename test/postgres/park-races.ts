@@ -1,5 +1,5 @@
 // The race that costs queues their wake-ups: a run decides to sleep while a message for it arrives. One process parks, another
-// one delivers, both at the same moment as nearly as a pipe allows. Who comes first is watched, and whoever does too often
+// one delivers, both at the same moment as nearly as a pipe allows. Who comes first is watched, and the one that does too often
 // is held back a little, so that most races are close.
 
 import assert from 'node:assert/strict'
@@ -16,9 +16,9 @@ export interface Tally {
   races: number
   /** The run was asleep, and the message woke it. */
   woken: number
-  /** The message came first, and whoever wanted to park was told. */
+  /** The message came first, and the run that wanted to park was answered so. */
   delivered: number
-  /** A message lies in the mailbox of a run that sleeps on; or somebody was told something else than what is. */
+  /** A message lies in the mailbox of a run that sleeps on; or an answer said something else than what is. */
   readonly lost: string[]
 }
 

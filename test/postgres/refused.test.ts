@@ -1,4 +1,4 @@
-// A database that is away, silent, or there and refusing: callers are told in time, with what to do, and a worker goes on by
+// A database that is away, silent, or there and refusing: callers get an error in time that says what to do, and a worker goes on by
 // itself when it is repaired.
 
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -11,11 +11,11 @@ import { holdfastAt, proxied } from './proxied.ts'
 import { startOwnPostgres } from './restarts.ts'
 import { execute, underRole } from './under-role.ts'
 
-// The feed tells of it: a role needs the sequence of that for nothing else.
+// The feed lists it: a role needs the sequence of that for nothing else.
 const echo = workflow('refused.echo', { feed: true }, (ctx, n: number) => ctx.step('echo', () => n))
 const patient = workflow('refused.patient', (ctx) => ctx.receive<string>('word'))
 // Its input is not what a policy forbids, its result may be.
-const notify = workflow('refused.tell', (ctx, text: string) => ctx.step('notify', () => text.replace('-', '')))
+const notify = workflow('refused.notify', (ctx, text: string) => ctx.step('notify', () => text.replace('-', '')))
 const workflows = [echo, patient, notify]
 
 async function refusalOf(call: Promise<unknown>): Promise<HoldfastError> {

@@ -1,4 +1,4 @@
-// Somebody's open transaction holds what a rescue comes to. A run that is locked itself is rescued later, and one whose parent is
+// Another open transaction holds what a rescue comes to. A run that is locked itself is rescued later, and one whose parent is
 // locked now: that parent hears of it later. The orphans of dead workers that stand behind them are taken while the lock is held.
 
 import { Client } from 'pg'

@@ -31,7 +31,7 @@ describe('a database that dies while a worker takes over from one that was kille
     onTestFinished(() => proxy.close())
     const crew = await Crew.gather(address(cluster.url))
     onTestFinished(() => crew.dismiss())
-    // Whoever takes over keeps its own lease meanwhile: only the victim's runs are at stake.
+    // The worker that takes over keeps its own lease meanwhile: only the victim's runs are at stake.
     const heirs = { lease: '6s', heartbeat: '500ms', concurrency: 12 } as const
     const [victim, heir] = await Promise.all([
       crew.hired({ lease: '1s', concurrency: 12 }),

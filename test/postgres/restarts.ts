@@ -87,7 +87,7 @@ export async function restartAmid(runs: number, blows: readonly Blow[]): Promise
   }
 }
 
-/** Whoever asks while the database is away may be told so; a run is not harmed by that, and can be asked for again. */
+/** A caller that asks while the database is away may get that as its error; a run is not harmed by that, and can be asked for again. */
 async function resultOf<Output>(run: RunHandle<Output>): Promise<Output> {
   for (;;) {
     try {

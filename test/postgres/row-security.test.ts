@@ -1,4 +1,4 @@
-// Row-level security on the tables of a store: whoever opens it under a role that policies apply to is told, a run whose journal
+// Row-level security on the tables of a store: a process that opens it under a role that policies apply to gets a warning, a run whose journal
 // they hide is left alone more and more, and rescues that they refuse are said.
 
 import { describe, expect, it, onTestFinished } from 'vitest'

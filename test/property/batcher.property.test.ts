@@ -1,5 +1,5 @@
-// However submissions are gathered, merged, repeated and split, and whatever the store does meanwhile, everyone is told
-// once, and is told what they would have been told had the transitions been committed one by one.
+// However submissions are gathered, merged, repeated and split, and whatever the store does meanwhile, every caller is answered
+// once, and gets the answer that it would have got had the transitions been committed one by one.
 
 import { fc } from '../support/properties.ts'
 import { describe, expect, it } from 'vitest'
@@ -15,7 +15,7 @@ const runIds = ['a', 'b', 'c', 'd']
 
 type Action =
   | { readonly kind: 'submit'; readonly run: string; readonly what: What; readonly entries: number }
-  /** Whoever was refused and waits for nothing reads the journal anew and goes on from there. */
+  /** A caller that was refused and waits for nothing reads the journal anew and goes on from there. */
   | { readonly kind: 'resync'; readonly run: string }
   | { readonly kind: 'turn' }
 
@@ -54,7 +54,7 @@ interface Submitted {
 }
 
 describe('the committer', () => {
-  it('tells everyone once, and what one commit after the other would have told', async () => {
+  it('answers every caller once, with what one commit after the other would have answered', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(action, { maxLength: 60 }),

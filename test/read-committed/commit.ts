@@ -114,7 +114,7 @@ function isPlain(x: Execution, row: RunRow, transition: Transition, snapshot: Sn
   return parkIf.inbox === (x.is('look-and-lock-in-one') ? countMessages(x, row, snapshot) : row.inbox)
 }
 
-/** No other run has to be told of the end, and nothing is left in the mailbox: both are columns of the row. */
+/** No other run has to be notified of the end, and nothing is left in the mailbox: both are columns of the row. */
 function mayEndAlone({ watched, inbox }: RunRow, { status, emptyAt = 0 }: Transition): boolean {
   return status === null || !isTerminal(status) || (!watched && inbox === emptyAt)
 }

@@ -150,7 +150,7 @@ function keyTwice(key: 'key' | 'idempotencyKey'): StoreMutation {
     })
 }
 
-/** The store tells a time that it does not have. */
+/** The store gives a time that it does not have. */
 const earlyTimer: StoreMutation = (store) =>
   changed(store, {
     claim: async (request) => {
@@ -209,7 +209,7 @@ const passedOver: StoreMutation = (store, clock) =>
     },
   })
 
-/** Of a batch of starts in which one finds its key taken, nothing is kept of the others, who are told that it is. */
+/** Of a batch of starts in which one finds its key taken, nothing is kept of the others, who are answered that it is. */
 const neighbourSpoiled: StoreMutation = (store) =>
   changed(store, {
     start: async (runs): Promise<readonly Started[]> => {
@@ -337,7 +337,7 @@ export const canaries: readonly Canary[] = [
     mutation: recordedOtherwise,
   },
   { name: 'stale-fresh', title: 'a claim hands over less than the whole journal', budget: 200, mutation: staleFresh },
-  { name: 'passed-over', title: 'a busy run is told as committed', budget: 1_200, mutation: passedOver },
+  { name: 'passed-over', title: 'a busy run is answered as committed', budget: 1_200, mutation: passedOver },
   {
     name: 'neighbour-spoiled',
     title: 'of starts that go together none is kept if one is refused',
@@ -383,19 +383,19 @@ export const canaries: readonly Canary[] = [
   },
   {
     name: 'beat-behind-a-lock',
-    title: 'a beat moves deadlines in the transaction that keeps the session, behind whoever has locked a row',
+    title: 'a beat moves deadlines in the transaction that keeps the session, behind a stranger that has locked a row',
     budget: 400,
     mutation: { plan: 'beat-behind-a-lock' },
   },
   {
     name: 'rescue-behind-a-lock',
-    title: 'a rescue that may have to tell others of an end waits for whoever has locked a row',
+    title: 'a rescue that may have to notify others of an end waits for a stranger that has locked a row',
     budget: 400,
     mutation: { plan: 'rescue-behind-a-lock' },
   },
   {
     name: 'end-behind-a-watcher',
-    title: 'an end waits for a stranger who has locked somebody whom it only tells',
+    title: 'an end waits for a stranger who has locked a run that it only notifies',
     budget: 400,
     mutation: { plan: 'end-behind-a-watcher' },
   },

@@ -73,9 +73,9 @@ afterEach(() => {
 describe.each(programs)('PQ-P1 SW-P2 HE-P1 a fault at any one call of the store leaves no trace: $name', (program) => {
   it.each(
     faultKinds
-      .flatMap((kind) => Object.entries(errors).map(([summaryOf, error]) => ({ kind, summaryOf, error })))
-      .filter(({ kind, summaryOf }) => kind === 'before' || kind === 'after' || summaryOf === 'an unavailable store'),
-  )('$kind, with the error of $told', async ({ kind, error }) => {
+      .flatMap((kind) => Object.entries(errors).map(([title, error]) => ({ kind, title, error })))
+      .filter(({ kind, title }) => kind === 'before' || kind === 'after' || title === 'an unavailable store'),
+  )('$kind, with the error of $title', async ({ kind, error }) => {
     expect(await sweep(program, kind, error)).toBeGreaterThan(8)
   })
 })

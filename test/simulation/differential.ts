@@ -16,7 +16,7 @@ export interface Differential {
   readonly most?: number
   readonly shards?: number
   readonly feedOrder?: FeedOrder
-  /** The file that does it, for whoever wants to do it again. */
+  /** The file that does it, for those who want to do it again. */
   readonly file: string
 }
 

@@ -15,7 +15,7 @@ import type { Fresh } from '../../src/store.ts'
 import { inPlaceOf, type Canary } from './planting.ts'
 import { scopes } from './process.ts'
 
-/** Leaves at once: what is under way is told to stop, and nobody records what comes of it. */
+/** Leaves at once: what is under way is asked to stop, and nobody records what comes of it. */
 function leaveAtOnce(this: Drain, { leave, stop }: ExitPlan): void {
   if (stop !== null) this.abortBody(stop())
   leave()

@@ -4,7 +4,7 @@ import type { Committed, Delivered, NewMessage } from '../../src/store.ts'
 import { changed, insides, onCommit, type Canary } from './planting.ts'
 import type { StoreMutation } from './simulate.ts'
 
-/** The end of a run is stored, and those who watch it are not told. */
+/** The end of a run is stored, and those who watch it are not notified. */
 const endUntold: StoreMutation = (store) =>
   changed(store, {
     commit: (transitions): Promise<readonly Committed[]> => {
@@ -53,7 +53,7 @@ function isBusy({ name }: NewMessage): boolean {
   return name === 'red'
 }
 
-/** What is sent to a queue stays there, whoever waits. */
+/** What is sent to a queue stays there, whichever run waits. */
 const queueStuck: StoreMutation = (store) =>
   changed(store, {
     deliver: async (messages): Promise<readonly Delivered[]> => {
@@ -127,7 +127,7 @@ export const exchangeCanaries: readonly Canary[] = [
   { name: 'waits-dropped', title: 'who gives up one wait gives up all', budget: 400, mutation: waitsDropped },
   {
     name: 'end-not-notified',
-    title: 'the end of a run is not told to who waits for it',
+    title: 'the end of a run is not reported to the runs that wait for it',
     budget: 600,
     mutation: endUntold,
   },

@@ -67,7 +67,7 @@ describe('the orders themselves', () => {
   )
 
   it.for([
-    ['find somebody under the locks who is not locked', '(c) broadcast and subscribe', 'deliver.candidates'],
+    ['find a run under the locks that is not locked', '(c) broadcast and subscribe', 'deliver.candidates'],
     ['come to a deadlock', '(k) two parents', 'commit.candidates'],
   ] as const)('%s, and begin again', async ([, name, first]) => {
     let again = 0

@@ -1,5 +1,5 @@
 // `npm run simulate -- --seeds 2000 --from 0`: simulates seeds, each twice, on all processors. `--canary no-fence` plants a
-// bug, `--verbose` tells the story of each seed. A seed that fails is told with the command that repeats it, and shrunk.
+// bug, `--verbose` prints the story of each seed. A seed that fails is printed with the command that repeats it, and shrunk.
 
 import { fork } from 'node:child_process'
 import { availableParallelism } from 'node:os'

@@ -1,4 +1,4 @@
-// While a simulation runs, nobody may ask the machine for time or chance: whoever does is thrown at, and the seed fails.
+// While a simulation runs, nobody may ask the machine for time or chance: the code that does gets an exception, and the seed fails.
 
 export interface Poison {
   /** What was asked for all the same. */

@@ -46,7 +46,7 @@ export interface Incarnation extends Owner {
   holdfast: Holdfast | null
   /** Its way to the store. */
   line: Store | null
-  /** What it was last told that it holds, by run. */
+  /** What it was last answered that it holds, by run. */
   readonly leases: Map<string, Lease>
 }
 
@@ -88,7 +88,7 @@ export class SimProcess {
     }
     this.current = incarnation
     this.open(incarnation).catch((error: unknown) => {
-      // Somebody watches over processes that cannot start.
+      // A supervisor watches over processes that cannot start.
       this.around.world.trace.add(() => `${incarnation.label} could not start: ${String(error)}`)
       if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) this.around.unhandled(error)
       this.crash()

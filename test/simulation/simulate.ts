@@ -59,7 +59,7 @@ export async function simulate(scenario: Scenario, options: SimulateOptions = {}
   const simulation = new Simulation(scenario, options)
   const banned = poison()
   const { stackTraceLimit } = Error
-  // Stacks tell of this machine, stand in journals and are a third of the cost: only a story has them.
+  // Stacks name this machine, stand in journals and are a third of the cost: only a story has them.
   Error.stackTraceLimit = options.keepsStory === true ? 12 : 0
   const onRejection = (reason: unknown): void => simulation.unhandled(reason)
   process.on('unhandledRejection', onRejection)
@@ -105,7 +105,7 @@ class Simulation implements Surroundings {
   private readonly trace: Trace
   private readonly store: Store
   private readonly isolation: Isolation
-  /** Only a read-committed store has rows that somebody can hold. */
+  /** Only a read-committed store has rows that a stranger can hold. */
   private readonly strangers: Strangers | null
   private readonly effects: Effects
   private readonly processes: readonly SimProcess[]
@@ -173,7 +173,7 @@ class Simulation implements Surroundings {
     const until = world.now + boundMs
     do {
       await world.run(() => isBroken() || this.isAtRest, until)
-      // Whoever stood still or was slow may come back now, and must find the doors closed, or start something new.
+      // A process that stood still or was slow may come back now, and must find the doors closed, or start something new.
       await world.run(isBroken, world.now + 2 * this.swarm.leaseMs)
     } while (!isBroken() && !this.isAtRest && world.now < until)
     if (isBroken()) return
@@ -181,7 +181,7 @@ class Simulation implements Surroundings {
     this.checker.checkFeed(await this.readFeed())
   }
 
-  /** Everything that the feed tells, when nobody writes any more. */
+  /** Everything that the feed lists, when nobody writes any more. */
   private async readFeed(): Promise<readonly Change[]> {
     const { world } = this
     const read: { changes: readonly Change[] | null } = { changes: null }
@@ -333,7 +333,7 @@ class Simulation implements Surroundings {
       program: (index) => scenario.programs[index] as Scenario['programs'][number],
       pause: (ms, signal) =>
         new Promise((resolve, reject) => {
-          const refuse = (): void => reject(new Error('told to stop', { cause: signal?.reason }))
+          const refuse = (): void => reject(new Error('asked to stop', { cause: signal?.reason }))
           if (signal?.aborted === true) return refuse()
           const { rate } = this.swarm.skews[of.process.index] ?? { rate: 1 }
           const event = world.after(ms / rate, of, 'step', () => {

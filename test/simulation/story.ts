@@ -1,10 +1,10 @@
-// Tells a failure to people: what was set up, what happened, and which promise was broken.
+// Prints a failure for people: what was set up, what happened, and which promise was broken.
 
 import type { Node } from './node.ts'
 import { faultKinds, type Operation, type Scenario } from './scenario.ts'
 import type { Outcome } from './simulate.ts'
 
-/** The last lines of a story tell the most. */
+/** The last lines of a story say the most. */
 const mostLines = 80
 
 export function replayCommand(seed: number, canary?: string): string {

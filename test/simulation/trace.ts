@@ -77,7 +77,7 @@ export class Trace {
     return copied
   }
 
-  /** Adds a line to the story; the line is only made if somebody keeps it. */
+  /** Adds a line to the story; the line is only made if it is kept. */
   add(line: () => string): void {
     this.lines?.push(line())
   }

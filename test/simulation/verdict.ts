@@ -1,5 +1,5 @@
-// What must be true when everything has healed and come to rest: every run has ended as its program says, or as somebody
-// wanted; what it returned is what was recorded; what was to be undone was; and everybody was told the truth.
+// What must be true when everything has healed and come to rest: every run has ended as its program says, or as an operator
+// wanted; what it returned is what was recorded; what was to be undone was; and every caller was answered with the truth.
 
 import { jsonCodec } from '../../src/core/payload/codec.ts'
 import type { Entry } from '../../src/core/model/entry.ts'
@@ -35,7 +35,7 @@ export function checkEnd(scenario: Scenario, checker: Checker, effects: Effects,
 function checkAnswers(checker: Checker, { results }: Operator): void {
   for (const { runId, result } of results) {
     const known = checker.runs.get(runId)
-    // Somebody may have let a failed run go on after its end was told.
+    // An operator may have let a failed run go on after its end was answered.
     if (known === undefined || known.entries.some(({ kind }) => kind === 'retried')) continue
     const { status } = known.run
     const last = known.entries.at(-1)
@@ -189,7 +189,7 @@ class End {
 
   private checkUndone(program: Program): void {
     const { run } = this.known
-    // Whoever cancels at once, and whoever gives up, undoes nothing.
+    // A cancellation at once and a run that gives up undo nothing.
     if (this.isGivenUp || (run.status === 'cancelled' && this.asked.has('now'))) return
     const undoable = new Map<string, StepNode>(stepsOf(program.nodes).map((step) => [step.name, step]))
     const { last } = this

@@ -1,4 +1,4 @@
-// `npm run soak` in small, as real processes on a SQLite file: once to its end, and once until somebody is tired of it.
+// `npm run soak` in small, as real processes on a SQLite file: once to its end, and once until it is interrupted.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -73,7 +73,7 @@ describe('latency', () => {
 })
 
 describe('a backlog', () => {
-  it('that grows by more than a second of arrivals is told', () => {
+  it('that grows by more than a second of arrivals is reported', () => {
     const changed = (share: number) => ({ open: 300 + 3_000 * share })
     expect(findingsOf({ minutes: 30, changed })).toEqual([expect.stringMatching(/^The backlog grows/)])
   })

@@ -7,7 +7,7 @@
 //   parking → parked   that commit was answered; the lease is gone
 //   parking → live     a message or a control request had arrived: look again
 //   parked  → live     `resume`, under a new lease, with nothing having happened to the journal in between
-//   live    → leaving  the run is over, or somebody wants it paused or cancelled: the last commit is on its way
+//   live    → leaving  the run is over, or it is to be paused or cancelled: the last commit is on its way
 //   leaving → gone     that commit was answered
 //   leaving → live     it was refused, because the run is being cancelled
 //   any     → gone     the lease or the journal went elsewhere, or `abort`
@@ -216,7 +216,7 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
     return true
   }
 
-  /** Appends an entry that only tells of something. */
+  /** Appends an entry that only reports something. */
   note(proposal: Proposal): void {
     this.append(this.prepare([proposal]), null)
   }
@@ -307,7 +307,7 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
     try {
       await this.mailbox.look(this.writer.arrived)
     } catch (error) {
-      // Given back: whoever holds the run next reads it.
+      // Given back: the session that holds the run next reads it.
       this.writer.lose(error)
     }
   }
@@ -324,7 +324,7 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
   private leaveCancelled({ reason }: { readonly reason: string | null }): void {
     const { writer } = this
     if (this.labour.isPerforming) return writer.flush()
-    // Only the answer to a commit tells who wants it and why, if it was this holder's last one that was refused.
+    // Only the answer to a commit says who wants it and why, if it was this holder's last one that was refused.
     if (this.controlRequest === null && !writer.isDurable) return writer.barrier(() => this.scheduleTurn())
     this.leave({ kind: 'cancelled', name: null, meta: { reason, notUndone: [] }, data: null }, 'cancelled')
   }

@@ -1,4 +1,4 @@
-// A worker in a process of its own. It works when its parent tells it to, and goes when its parent is gone. The effect and
+// A worker in a process of its own. It works when its parent asks it to, and goes when its parent is gone. The effect and
 // the step that are looked at write to the log of what really happened, and never end if the task says so.
 
 import type { StepTools } from '../../src/core/runtime/attempt.ts'

@@ -1,4 +1,4 @@
-// Races of heartbeats and rescuers: against each other, and against somebody who has locked a row.
+// Races of heartbeats and rescuers: against each other, and against a transaction that has locked a row.
 
 import assert from 'node:assert/strict'
 import { outbound } from '../../src/testing/contract/exchanges.ts'
@@ -16,12 +16,13 @@ const extendAgainstRescue: Race = async (world) => {
   const row = await run(held.runId)
   const isTaken = rescued.takenOver.length === 1
   assert.equal(row.status, isTaken ? 'pending' : 'running')
-  // While the rescue has the row, nobody can know yet what becomes of it: the next beat says it again, and is told.
-  if (isTaken) assert.deepEqual([...beaten.lost, ...(beaten.busy ?? [])], [held.runId], 'whoever lost it is told')
+  // While the rescue has the row, nobody can know yet what becomes of it: the next beat says it again, and is answered.
+  if (isTaken)
+    assert.deepEqual([...beaten.lost, ...(beaten.busy ?? [])], [held.runId], 'the session that lost it is answered so')
   else assert.equal(row.deadline, clock.now() + 9_000)
 }
 
-/** Somebody's own transaction has a row while its holder beats, and rescuers look. */
+/** Another transaction has a row while its holder beats, and rescuers look. */
 const beatAgainstStranger: Race = async (world) => {
   const { store, beat, hold, clock, rescue, run } = world
   const { db, tables } = store.insides
@@ -52,7 +53,7 @@ const beatAgainstStranger: Race = async (world) => {
   if (isTaken) assert.deepEqual([...again.lost, ...(again.busy ?? [])], [locked.runId])
 }
 
-/** Somebody's own transaction has a parent that would hear of an end, while rescuers look and senders send. */
+/** Another transaction has a parent that would hear of an end, while rescuers look and senders send. */
 const rescueAgainstStranger: Race = async (world) => {
   const { store, beat, hold, park, clock, rescue, run, mailbox } = world
   const { db, tables } = store.insides
@@ -74,7 +75,7 @@ const rescueAgainstStranger: Race = async (world) => {
   if (all.length === 0) assert.equal((await rescue()).takenOver.length, 1)
   else assert.deepEqual(all, [orphan.runId])
   if ((await run(start.run.id)).endedAt === null) await rescue()
-  assert.notEqual((await run(start.run.id)).endedAt, null, 'its time is over, whoever cannot be told')
+  assert.notEqual((await run(start.run.id)).endedAt, null, 'its time is over, even if a watcher cannot be notified')
   assert.equal((await run(parent.runId)).inbox, 0)
   letGo()
   await clock.advance(1_000)

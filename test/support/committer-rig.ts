@@ -1,4 +1,4 @@
-// A committer on a store whose answers come by hand, and what it told to whom.
+// A committer on a store whose answers come by hand, and what it answered to whom.
 
 import { expect } from 'vitest'
 import type { Acknowledged } from '../../src/core/definition/definition.ts'
@@ -14,7 +14,7 @@ export class CommitterRig {
   readonly ports: ManualPorts = manualPorts()
   readonly store: ScriptedStore
   readonly committer: Committer
-  /** What was told to whom, by transition id, in the order in which it was told. */
+  /** What was answered to whom, by transition id, in the order in which it was answered. */
   readonly outcomes: [string, Outcome][] = []
   private readonly scribes = new Map<string, Scribe>()
 

@@ -62,7 +62,7 @@ export function endAndWatch(childFirst: boolean, how: 'commit' | 'cancel'): Meet
         assert.deepEqual(
           messages.map(({ kind, name }) => [kind, name]),
           [['ended', child.runId]],
-          'it is told once',
+          'it is notified once',
         )
         const row = after.runs.find(({ id }) => id === parent.runId)
         assert.equal(row?.session === null, released(watched))
@@ -113,7 +113,7 @@ export function broadcastAndUnsubscribe(topic: TopicRules): Meeting {
         const got = messageIds(after, held.runId).slice(1)
         const { runs } = answer as { readonly runs?: number }
         const sent = after.broadcasts.map(broadcastMessageId)
-        assert.deepEqual(got, runs === 1 ? sent : [], 'who was told of is who got it')
+        assert.deepEqual(got, runs === 1 ? sent : [], 'the run that the answer names is the run that got it')
         if (isBefore(executed, 0, 1)) assert.equal(got.length, 1)
         if (isBefore(executed, 1, 0)) assert.equal(got.length, 0, 'who has left gets nothing')
         assert.equal((left as Committed).outcome, 'committed')
@@ -263,7 +263,7 @@ export const sendParkAndClaim: Meeting = async (world) => {
           ['next', 'running', 1],
           'who claims it sees the message',
         )
-      } else assert.equal(row?.readiness, released(parked) ? 'ready' : 'leased', 'somebody will see it')
+      } else assert.equal(row?.readiness, released(parked) ? 'ready' : 'leased', 'a worker will see it')
     },
   }
 }
@@ -305,7 +305,7 @@ export const sameKeys: Meeting = async (world) => {
       const children = after.runs.filter(({ parentId }) => parentId !== null)
       assert.deepEqual(children.map(({ key }) => key ?? '').toSorted(), ['k', 'l'], 'each key has one child')
       const refused = after.messages.filter(({ kind }) => kind === 'refused')
-      assert.equal(refused.length, 2, 'whoever has no child is told so')
+      assert.equal(refused.length, 2, 'the parent that got no child is notified')
       for (const { data } of refused) {
         const { by } = JSON.parse(data) as { readonly by: string }
         assert.ok(children.some(({ id }) => id === by))
@@ -315,7 +315,7 @@ export const sameKeys: Meeting = async (world) => {
   }
 }
 
-/** Two runs that wait for each other's end are ended at once: each would have to be told by the other. */
+/** Two runs that wait for each other's end are ended at once: each would have to be notified by the other. */
 export const endBoth: Meeting = async (world) => {
   const pair = [await world.hold(), await world.hold()] as const
   const [one, other] = pair

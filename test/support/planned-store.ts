@@ -12,7 +12,7 @@ import { statementPlan, unplanned, type PlannedMethod } from '../read-committed/
 /** One for all stores: each of them would make every promise slower. */
 const calls = new AsyncLocalStorage<string[]>()
 
-/** Told of every call that was answered, with its statements. */
+/** Called with every call that was answered, with its statements. */
 export type OnCall = (method: PlannedMethod, executed: readonly string[]) => void
 
 /** The read-committed store, watched. */

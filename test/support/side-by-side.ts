@@ -51,7 +51,7 @@ export class SideBySide {
   private readonly runs = new Map<string, Run>()
   /** The ids of what lies in the oracle's mailboxes. */
   private readonly messages = new Map<string, readonly string[]>()
-  /** What the feed of each has told, in its order. */
+  /** What the feed of each has listed, in its order. */
   private readonly feeds: readonly [Change[], Change[]] = [[], []]
 
   private constructor(oracle: AnyStore, other: AnyStore, feedOrder: FeedOrder) {
@@ -104,7 +104,7 @@ export class SideBySide {
     this.same('everything', this.settled(await snapshot(this.other)), expected)
   }
 
-  /** Compares the feeds, from their beginning, with what they told on the way. */
+  /** Compares the feeds, from their beginning, with what they listed on the way. */
   async compareWholeFeeds(): Promise<void> {
     for (const [index, store] of [this.oracle, this.other].entries()) {
       this.same('the feed', await store.changes(0, all), this.feeds[index])

@@ -1,4 +1,4 @@
-// Races against somebody's own transaction, which has the row of a run that others concern.
+// Races against another transaction, which has the row of a run that others concern.
 
 import assert from 'node:assert/strict'
 import { ending } from '../../src/testing/contract/drafts.ts'
@@ -43,7 +43,7 @@ const endAgainstStranger: Race = async (world) => {
     () => world.chores(),
     () => world.chores(),
   )
-  for (const { runId } of [first, second]) assert.equal((await mailbox(runId)).length, 1, 'each is told once')
+  for (const { runId } of [first, second]) assert.equal((await mailbox(runId)).length, 1, 'each is notified once')
   assert.deepEqual(await store.doChores(), { worked: false, nextInMs: null })
 }
 

@@ -191,7 +191,7 @@ export interface Context<Input = unknown> {
     waits: Waits & Joinable<Waits>,
   ): Promise<AllResult<Waits>>
 
-  /** Waits for the end of a run of any workflow, and tells how it ended. An unknown run is RUN_NOT_FOUND. */
+  /** Waits for the end of a run of any workflow, and says how it ended. An unknown run is RUN_NOT_FOUND. */
   waitFor<Output = unknown>(run: string | { readonly id: string }): Wait<RunOutcome<Output>>
 
   /**

@@ -44,7 +44,7 @@ export function noTransactions(name: string): Error {
 }
 
 /**
- * The run exists, because it is performed, so this transaction looks elsewhere. To give the run up would not help: whoever
+ * The run exists, because it is performed, so this transaction looks elsewhere. To give the run up would not help: the worker that
  * claims it next would find the same, at once and for ever.
  */
 export function runNotThere(name: string): Error {

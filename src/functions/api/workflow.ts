@@ -188,7 +188,7 @@ function checkCrashes(
     throw new HoldfastError(
       'INVALID_OPTION',
       `The maxCrashes of ${where} must be a whole number from ${leastMaxCrashes}: a run is performed alone from its third ` +
-        `try on, and only that can tell. Got ${shown(maxCrashes)}.`,
+        `try on, and only that can count them. Got ${shown(maxCrashes)}.`,
     )
   }
   if (onCrashes !== 'pause' && onCrashes !== 'fail') {

@@ -3,7 +3,7 @@
 //
 //   new       → live       `begin`: the body is called with the input
 //   new       → gathering  `gather` of a run that is being cancelled or fails: its body is replayed, and begins nothing, so
-//                          that it tells how its steps are undone
+//                          that it says how its steps are undone
 //   live      → parking    `park`: nothing but time or a message can move it on, and a commit to `waiting` is on its way
 //   parking   → parked     `rest`: that commit was answered; the lease is gone
 //   parking   → live       `stay`: a message or a control request had arrived: look again
@@ -121,7 +121,7 @@ export class FrameState {
     return this.at
   }
 
-  /** The run is held here and its body goes on, if only to tell how its steps are undone. */
+  /** The run is held here and its body goes on, if only to say how its steps are undone. */
   get isLive(): boolean {
     return this.at === 'live' || this.at === 'gathering'
   }

@@ -87,7 +87,7 @@ export class Wait<Value> implements PromiseLike<Value> {
     return failed.frame.failure ?? null
   }
 
-  /** The cases of several waits, each under its tag: the winner's tag tells which it was. */
+  /** The cases of several waits, each under its tag: the winner's tag says which it was. */
   static tagged(waits: Readonly<Record<string, Wait<unknown>>>): readonly WaitCase[] {
     return Object.entries(waits).flatMap(([tag, wait]) => {
       const { cases } = wait

@@ -77,7 +77,7 @@ function decided<Types extends DeciderTypes>(
   if (answer === undefined) throw new Error(`Decider "${type}" did not decide the input.`)
   const read = (draft: Draft, at: number): unknown => valueOf(payloads, draft, seq + at + 1)
   const test: When<Types> = {
-    // The word of every such kit. Nothing here is a promise, and `await` is told so.
+    // The word of every such kit. Nothing here is a promise, and this says so to `await`.
     // oxlint-disable-next-line unicorn/no-thenable
     then: (expected) => {
       if (typeof expected === 'function') throw new Error('given(…).when(…) is no promise: do not await it.')

@@ -66,7 +66,7 @@ export const latency: Nemesis = {
   },
 }
 
-/** Nobody is told of new work: it is found by looking. */
+/** No hint of new work arrives: it is found by looking. */
 export const notifyLost: Nemesis = {
   name: 'notify-lost',
   stores,

@@ -6,7 +6,7 @@ import type { Client } from 'pg'
 import { exitOf } from '../crew.ts'
 import type { Last, Nemesis, StrikeField } from '../field.ts'
 
-/** Somebody has locked runs, as one who corrects something by hand and is called away. */
+/** An open transaction has locked runs, like an operator who corrects something by hand and is called away. */
 export const rowLock: Nemesis = {
   name: 'row-lock',
   stores: ['postgres'],
@@ -18,7 +18,7 @@ export const rowLock: Nemesis = {
 }
 
 /**
- * Somebody has locked those runs that would be claimed next. They are soon gone, so he looks until he finds some: then whoever
+ * A transaction has locked those runs that would be claimed next. They are soon gone, so it looks until it finds some: then a worker that
  * claims finds them at the head of the queue for as long as he holds them.
  */
 export const headLock: Nemesis = {
@@ -39,7 +39,7 @@ interface Holding {
   readonly last: Last
 }
 
-/** Holds the rows that a statement finds, and tells which. False if it found none for a whole lease. */
+/** Holds the rows that a statement finds, and says which. False if it found none for a whole lease. */
 async function held(
   { report, leaseMs }: StrikeField,
   client: Client,
@@ -65,7 +65,7 @@ async function held(
   }
 }
 
-/** Somebody reads in a transaction that he forgets: nothing that has died since can be cleaned away. */
+/** A client reads in a transaction that it forgets: nothing that has died since can be cleaned away. */
 export const idleTransaction: Nemesis = {
   name: 'idle-transaction',
   stores: ['postgres'],
@@ -113,14 +113,14 @@ async function letGo(client: Client): Promise<boolean> {
   )
 }
 
-/** Somebody else has begun to write, and nobody can until he is done. */
+/** Another program has begun to write, and nobody can until it is done. */
 export const writeLock: Nemesis = {
   name: 'write-lock',
   stores: ['sqlite'],
   strike: (field, draw, last) => used(field, 'writes', draw.between(0.2, 1.5) * field.leaseMs, last),
 }
 
-/** Somebody reads for long: what is written meanwhile cannot go from the log to the file. */
+/** A client reads for long: what is written meanwhile cannot go from the log to the file. */
 export const longReader: Nemesis = {
   name: 'long-reader',
   stores: ['sqlite'],

@@ -55,7 +55,7 @@ export const restarts: Nemesis = {
         if (isOver) return
         await crew.taken(post, killed)
         killings += 1
-        await Promise.race([until('somebody has its place', () => post.hand !== hand, 30_000), over])
+        await Promise.race([until('a new worker has its place', () => post.hand !== hand, 30_000), over])
       }
     }
     await Promise.all(crew.posts.map(restart))
@@ -97,7 +97,7 @@ export const standStill: Nemesis = {
     }),
 }
 
-/** The pool of a worker gives no connection, whoever asks for one: beats, claims and commits alike. */
+/** The pool of a worker gives no connection, whatever asks for one: beats, claims and commits alike. */
 export const poolEmpty: Nemesis = {
   name: 'pool-empty',
   stores: ['postgres'],
@@ -138,7 +138,7 @@ export const rollingDeploy: Nemesis = {
     let changed = 0
     for (const post of crew.posts) {
       post.version = post.version === 1 ? 2 : 1
-      // Somebody else strikes it already, or it is on its way: whoever comes next has the other version.
+      // Another nemesis strikes it already, or it is on its way: the next one there has the other version.
       if (!post.hand.isFree) continue
       await crew.taken(post, (hand) => terminated(field, hand))
       changed += 1

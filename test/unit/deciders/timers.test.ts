@@ -12,7 +12,7 @@ type TickInput =
   | { readonly type: 'Tick' }
   | { readonly type: 'Break' }
 
-/** Sets timers as it is told, and counts those that fire. */
+/** Sets timers as it is asked to, and counts those that fire. */
 const metronome = decider('metronome', {
   initial: () => 0,
   evolve: (ticks, event: { type: 'Set' | 'Ticked' }) => (event.type === 'Ticked' ? ticks + 1 : ticks),
@@ -190,7 +190,7 @@ describe('a timer', () => {
     expect(rig.fire()).toMatchObject({ append: [], fired: [] })
   })
 
-  it('IF-R1 IF-R8 whose input cannot be decided is tried five times, later each time, and then given up and told', () => {
+  it('IF-R1 IF-R8 whose input cannot be decided is tried five times, later each time, and then given up and reported', () => {
     const failing = decider('failing', {
       initial: () => [] as readonly string[],
       evolve: (keys, event: { type: 'Set' } | { type: 'Noted'; key: string | null }) =>

@@ -56,7 +56,7 @@ describe('an encrypted text', () => {
     expect(body.length).toBe(12 + JSON.stringify({ canary }).length + 16)
   })
 
-  it('is another one each time: equal values cannot be told from the outside', () => {
+  it('is another one each time: equal values cannot be recognized from the outside', () => {
     const texts = Array.from({ length: 100 }, () => decodeBody(codec.encode('same', place)).body)
     expect(new Set(texts.map((body) => body.subarray(0, 12).toString('hex'))).size).toBe(100)
     expect(new Set(texts.map((body) => body.subarray(12).toString('hex'))).size).toBe(100)

@@ -10,9 +10,9 @@ async function cancelledWith(held: Held): Promise<unknown> {
 }
 
 describe('a cancellation', () => {
-  it('SW-P2 tells a running step to stop, by its signal, by isCancelled and with its next heartbeat', async () => {
+  it('SW-P2 asks a running step to stop, by its signal, by isCancelled and with its next heartbeat', async () => {
     const rig = new FunctionRig()
-    const held = await (await rig.start(workflow('cancel.told', (ctx) => ctx.step('a', rig.gated)))).begin()
+    const held = await (await rig.start(workflow('cancel.notified', (ctx) => ctx.step('a', rig.gated)))).begin()
     const { tools } = rig.gates[0] ?? rig.gate('a')
     expect([tools.isCancelled(), tools.abortSignal.aborted]).toEqual([false, false])
     expect(await held.cancel('no more')).toMatchObject({ outcome: 'requested' })
@@ -56,7 +56,7 @@ describe('a cancellation', () => {
     const flow = workflow('cancel.throw', (ctx) => ctx.step('a', rig.gated))
     const held = await (await rig.start(flow)).begin()
     await held.cancel()
-    await rig.fail('a', new Error('I was told to stop'))
+    await rig.fail('a', new Error('I was asked to stop'))
     await rig.pass(60_000)
     expect(await held.story()).toEqual(['started', 'cancelled'])
     expect(await cancelledWith(held)).toEqual({ reason: null, notUndone: [] })
@@ -140,7 +140,7 @@ describe('a cancellation', () => {
     }
   })
 
-  it('without anything but the last entry to send again it has no reason, if nobody told it', async () => {
+  it('without anything but the last entry to send again it has no reason, if nobody gave it', async () => {
     for (const [givesReason, reason] of [
       [true, 'too late'],
       [false, null],
@@ -357,7 +357,7 @@ describe('a run that is being cancelled and has no holder', () => {
     expect(await cancelledWith(held)).toEqual({ reason: 'in flight', notUndone: [] })
   })
 
-  it('whose code changed ends all the same and tells what was not undone', async () => {
+  it('whose code changed ends all the same and says what was not undone', async () => {
     const rig = new FunctionRig()
     const first = workflow('cancel.drift', async (ctx) => {
       await ctx.step('a', () => 1, { undo: () => undefined })

@@ -212,7 +212,7 @@ describe('a state', () => {
     expect(found(once, { ...once, type: 'other' })).toEqual([])
   })
 
-  it('whose feed has a gap, misses an entry or tells of it twice is found', () => {
+  it('whose feed has a gap, misses an entry or lists it twice is found', () => {
     const one = state({ feed: true }, [step('a')])
     const feed = one.entries.map((entry, index) => ({ position: index + 1, runId: 'run', entry }))
     const names = (listed: typeof feed): string[] => checkFeed(listed, [one]).map(({ name }) => name)

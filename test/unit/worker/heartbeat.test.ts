@@ -120,7 +120,7 @@ describe('a heartbeat', () => {
     expect(requests[2]).toEqual({ session: 'first', leaseMs, held, seeksUnknownLeases: false })
   })
 
-  it('looks for unknown leases with every sixth beat, and again with the next one as long as it is told of some', async () => {
+  it('looks for unknown leases with every sixth beat, and again with the next one as long as it gets some', async () => {
     const { heartbeat, answers, clock, requests, happened } = setUp()
     const reports = { unknownLeases: [{ runId: 'stray', token: 1 }] }
     answers.push(...Array.from({ length: 6 }, () => ({})), reports, reports, {})
@@ -311,7 +311,7 @@ describe('a heartbeat', () => {
     ])
   })
 
-  it('tells which single claims were lost, what is requested, who got messages and which runs have used up their time', async () => {
+  it('says which single claims were lost, what is requested, who got messages and which runs have used up their time', async () => {
     const { heartbeat, owner, answers, clock, happened } = setUp()
     owner.claims = () => ['a', 'b', 'c', 'd'].map((runId, index) => ({ runId, token: index + 1, extendMs: null }))
     const controlRequest = { kind: 'cancel', reason: null, at: 1 } as const

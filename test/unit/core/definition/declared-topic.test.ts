@@ -1,4 +1,4 @@
-// Topics as users declare them: what is wrong with a declaration is told at once, and what is left out is what they expect.
+// Topics as users declare them: what is wrong with a declaration is refused at once, and what is left out is what they expect.
 
 import { describe, expect, it } from 'vitest'
 import { checkSignalName, isTopic, longestName, topic } from '../../../../src/core/definition/declared-topic.ts'
@@ -25,12 +25,12 @@ const text: Schema<string> = {
 }
 
 describe('topic', () => {
-  it('delivers to everyone, retains nothing and discards what nobody read, unless told otherwise', () => {
+  it('delivers to everyone, retains nothing and discards what nobody read, unless asked otherwise', () => {
     const { name, rules, policy } = topic('prices')
     expect([name, rules, policy]).toEqual(['prices', { name: 'prices', delivery: 'all', retainMs: 0 }, null])
   })
 
-  it('WC-W3 passes on what a run got from a queue and did not read, unless told otherwise', () => {
+  it('WC-W3 passes on what a run got from a queue and did not read, unless asked otherwise', () => {
     const { rules, policy } = topic('jobs', { delivery: 'one' })
     expect(rules).toEqual({ name: 'jobs', delivery: 'one', retainMs: 0 })
     expect(policy).toEqual({ onUnread: 'broadcast', delivery: 'one', retainMs: 0 })

@@ -120,7 +120,7 @@ describe('HoldfastError', () => {
 })
 
 describe('isHoldfastError', () => {
-  it('knows its own, and asks for the code when told to', () => {
+  it('knows its own, and asks for the code when asked to', () => {
     const error = new HoldfastError('LEASE_LOST', 'x')
     expect(isHoldfastError(error)).toBe(true)
     expect(isHoldfastError(error, 'LEASE_LOST')).toBe(true)

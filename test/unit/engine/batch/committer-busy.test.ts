@@ -1,4 +1,4 @@
-// A run that somebody else has locked: those that were sent with it do not wait for it.
+// A run that another transaction has locked: those that were sent with it do not wait for it.
 
 import { expect, it } from 'vitest'
 import type { Committed } from '../../../../src/store.ts'
@@ -19,7 +19,7 @@ function answerAllBut(rig: CommitterRig, flush: Flush, runId: string): void {
   )
 }
 
-it('what is busy is sent again alone, and the others are told at once', async () => {
+it('what is busy is sent again alone, and the others are answered at once', async () => {
   const rig = new CommitterRig(['a', 'b', 'c'])
   for (const runId of ['a', 'b', 'c']) rig.submit(runId, ['one'])
   await turn()
@@ -44,7 +44,7 @@ it('what is busy is sent again alone, and the others are told at once', async ()
   expect(rig.outcomes).toHaveLength(5)
 })
 
-it('what is busy for long is asked for again and again, and never told as refused', async () => {
+it('what is busy for long is asked for again and again, and never answered as refused', async () => {
   const rig = new CommitterRig(['a'])
   rig.submit('a', ['one'])
   for (let times = 0; times < 3; times += 1) {

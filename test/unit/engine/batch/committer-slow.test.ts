@@ -219,7 +219,7 @@ describe('a flush that takes too long', () => {
     expect(rig.outcomes).toHaveLength(100)
   })
 
-  it('ends with close: whoever waits is told so', async () => {
+  it('ends with close: a submission that waits gets that as its error', async () => {
     const rig = new CommitterRig(['a', 'b'])
     slowFor(rig, 'a')
     rig.submit('a', ['one'])
@@ -232,7 +232,7 @@ describe('a flush that takes too long', () => {
   })
 })
 
-it('what is locked when the committer is closed is told so, and not asked for again', async () => {
+it('what is locked when the committer is closed gets that as its error, and not asked for again', async () => {
   const rig = new CommitterRig(['a'])
   const busy: Committed = { outcome: 'refused', reason: 'busy' }
   rig.store.onFlush = (flush) => flush.answerWith([busy])

@@ -163,7 +163,7 @@ describe('merging', () => {
     expect(bench.store.names('c')).toEqual(['1', '2', '3', '4'])
   })
 
-  it('tells the one who parks, and nobody else, that a message came in between', async () => {
+  it('answers the run that parks, and no other, that a message came in between', async () => {
     const bench = new CommitterRig(['a', 'b', 'c'])
     await bench.occupy('a', 'b')
     bench.submit('c', ['1'])

@@ -116,7 +116,7 @@ describe('a call of a store', () => {
   })
 })
 
-describe('a store that refuses work until somebody acts', () => {
+describe('a store that refuses work until an operator acts', () => {
   const refuse = (code: ErrorCode, message: string): Promise<never> => Promise.reject(new HoldfastError(code, message))
   const errors = (logger: ReturnType<typeof keepLines>): readonly string[] =>
     logger.lines.filter(({ level }) => level === 'error').map(({ message }) => message)
@@ -142,7 +142,7 @@ describe('a store that refuses work until somebody acts', () => {
     expect(errors(logger)).toHaveLength(3)
   })
 
-  it('is not told of by the log where a caller hears of it, nor when it is only away', async () => {
+  it('is not in the log where a caller hears of it, nor when it is only away', async () => {
     const { call, logger } = setUp(() => ({
       get: () => refuse('STORE_REFUSED', 'There is no table runs.'),
       claim: () => refuse('STORE_UNAVAILABLE', 'Away.'),

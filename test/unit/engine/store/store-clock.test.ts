@@ -10,7 +10,7 @@ it('before the store has reported a time, everything lies in the future', () => 
   expect(clock.now()).toBe(Number.NEGATIVE_INFINITY)
 })
 
-it('goes on from what the store told, in whole milliseconds and never rounded up', () => {
+it('goes on from what the store answered, in whole milliseconds and never rounded up', () => {
   const local = new ManualClock()
   const clock = new StoreClock(local)
   clock.observe(70_000)

@@ -82,7 +82,7 @@ describe('a run that begins anew', () => {
     expect(await held.outcome()).toEqual({ status: 'succeeded', value: 42 })
   })
 
-  it('with an input that does not fit, or cannot be stored, or as no workflow, tells the body', async () => {
+  it('with an input that does not fit, or cannot be stored, or as no workflow, throws into the body', async () => {
     const rig = new FunctionRig()
     const refusals: unknown[] = []
     const flow = workflow('continue.invalid', { input: digits }, async (ctx) => {

@@ -142,7 +142,7 @@ const end = {
   status: 'succeeded',
 } as const
 
-/** A life of one that nobody else knows of, told call by call. */
+/** A life of one that nobody else knows of, recorded call by call. */
 async function liveAlone({ bench, writes }: Traced): Promise<Tale['recorded']> {
   const { store, clock, start, take, commit, park, deliver, message, control, beat, rescue, hold } = bench
   const tale = new Tale(writes)
@@ -184,7 +184,7 @@ async function liveAmongOthers({ bench, writes }: Traced): Promise<Tale['recorde
     store.start([{ ...messageArrived, messages: [message(messageArrived.id)] }]),
   )
   const parent = await hold()
-  // SQLite looks before it inserts, so a refusal alone would be told otherwise.
+  // SQLite looks before it inserts, so a refusal alone would be recorded otherwise.
   const starts = [child(parent.runId), child(parent.runId, { id: messageArrived.id })]
   await tale.record('a child that is started, and one that is refused', () =>
     commit(parent, { outbound: { ...nobody, starts } }),
@@ -207,7 +207,9 @@ async function liveAmongOthers({ bench, writes }: Traced): Promise<Tale['recorde
     park(leaver, { outbound: { ...nobody, unwatches: [watched] } }),
   )
   await deliver(message(parent.runId, { policy: dead }))
-  await tale.record('an end that is told', () => control(parent.runId, { kind: 'cancel', mode: 'now', reason: null }))
+  await tale.record('an end that is notified', () =>
+    control(parent.runId, { kind: 'cancel', mode: 'now', reason: null }),
+  )
   const after = message(parent.runId, { name: 'jobs', policy: onward })
   await tale.record('a message that comes too late and goes on', () => deliver(after))
   const [letter] = await store.deadLetters({}, { limit: 1 })

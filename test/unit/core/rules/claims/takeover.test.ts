@@ -131,7 +131,7 @@ describe('a run whose holder died', () => {
     expect(run).toMatchObject({ crashes: 0, undo: 'due', timeoutAt: null, expiresAt: null })
   })
 
-  it('and that was being cancelled still knows why, whoever goes on', () => {
+  it('and that was being cancelled still knows why, whichever session goes on', () => {
     const goesOn = takeOver(newRun({ ...cancelling, undo: 'possible' }), rules, now)
     expect(goesOn.run.controlRequest).toEqual(cancelling.controlRequest)
     const ends = takeOver(newRun(cancelling), rules, now)
@@ -231,7 +231,7 @@ describe('whatever happens', () => {
     }
   })
 
-  it('the reason is told exactly when it failed', () => {
+  it('the reason is given exactly when it failed', () => {
     for (const { after } of everything) {
       if ('reason' in after) expect(after.reason !== null).toBe(after.run.status === 'failed')
     }

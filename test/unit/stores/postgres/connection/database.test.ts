@@ -71,7 +71,7 @@ function failing(text: string, code: string, times = 1): Say {
 }
 
 describe('a transaction', () => {
-  it('begins, works and commits, and tells what was committed afterwards', async () => {
+  it('begins, works and commits, and says what was committed afterwards', async () => {
     const { database, sent, released, hints } = rig()
     const answer = await database.transaction('beat.commit', async (x) => {
       x.hints.push({ kind: 'ready', type: 'a' })
@@ -84,7 +84,7 @@ describe('a transaction', () => {
     expect(hints).toEqual([{ kind: 'ready', type: 'a' }])
   })
 
-  it('tells its statements as they are sent, and its end', async () => {
+  it('reports its statements as they are sent, and its end', async () => {
     const seen: string[] = []
     const { database } = rig(undefined, { onStatement: (name) => seen.push(name) })
     await database.transaction('beat.commit', read)
@@ -139,7 +139,7 @@ describe('a transaction', () => {
     expect(sent).toEqual(['begin', 'select 1', 'rollback', 'begin', 'select 1', 'commit'])
   })
 
-  it('writes in the order in which it is told to, once it has begun', async () => {
+  it('writes in the order in which it is asked to, once it has begun', async () => {
     const { database, sent } = rig()
     await database.transaction('beat.commit', async (x) => {
       await Promise.all([x.execute(look, []), x.execute(change, []), x.execute(lookAgain, [])])
@@ -247,7 +247,7 @@ describe('names of prepared statements', () => {
     await Promise.all([database.alone(read), database.alone(read), database.transaction('beat.commit', read)])
   })
 
-  it('that fail in a transaction which a user writes in are told as they are, and do not come back', async () => {
+  it('that fail in a transaction which a user writes in are reported as they are, and do not come back', async () => {
     const { database, names } = rig((_, name) => {
       if (name !== undefined) throw said('26000')
     })

@@ -41,7 +41,7 @@ describe('an error of Postgres', () => {
     ['42501', 'grant'],
     ['42P01', 'holdfast migrate'],
     ['42703', 'holdfast migrate'],
-  ])('%s stays until an operator acts: callers are told at once what to do', (state, what) => {
+  ])('%s stays until an operator acts: the error says at once what to do', (state, what) => {
     const error = said(state)
     const result = translated(error)
     expect(result).toMatchObject({ code: 'STORE_REFUSED', cause: error, details: { sqlState: state } })

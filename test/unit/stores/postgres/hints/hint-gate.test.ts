@@ -1,4 +1,4 @@
-// However much others tell, it is passed on at a rate that a worker can bear, and nothing that they told is forgotten.
+// However much others send, it is passed on at a rate that a worker can bear, and nothing that they sent is forgotten.
 
 import { describe, expect, it } from 'vitest'
 import type { Hint } from '../../../../../src/store.ts'
@@ -14,7 +14,7 @@ function rig() {
   return { clock, passed, take }
 }
 
-describe('what others tell', () => {
+describe('what others send', () => {
   it('is passed on at once when it has been quiet', () => {
     const { clock, passed, take } = rig()
     take([ready('a')])

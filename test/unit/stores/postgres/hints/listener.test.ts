@@ -10,7 +10,7 @@ import { manualPorts, turn } from '../../../../support/manual-ports.ts'
 
 type Heard = (notice: { readonly channel: string; readonly payload?: string }) => void
 
-/** A connection that delivers what is told, as long as it is told to. */
+/** A connection that delivers what is sent, as long as it is asked to. */
 class FakeClient implements ListenClient {
   readonly asked: string[] = []
   delivers = true
@@ -44,7 +44,7 @@ class FakeClient implements ListenClient {
   }
 }
 
-/** What is told goes as it is: how it is sealed is looked at elsewhere. */
+/** What is sent goes as it is: how it is sealed is looked at elsewhere. */
 const open: NoticeSeal = { seal: (text) => text, open: (text) => text }
 
 function rig(prepare: (client: FakeClient, index: number) => void = () => undefined) {
@@ -92,7 +92,7 @@ const anything: Hint = { kind: 'ready', type: '' }
 const [notice = ''] = noticesOf([{ kind: 'ready', type: 'a' }], 'other')
 
 describe('the listener', () => {
-  it('hears what others tell on its channel, and nothing of its own', async () => {
+  it('hears what others send on its channel, and nothing of its own', async () => {
     const { clients, hints, listener } = rig()
     await listener.start()
     expect(listener.hears).toBe(true)
@@ -175,7 +175,7 @@ describe('the listener', () => {
     listener.close()
   })
 
-  it('replaces a connection that breaks, and then lets everybody look', async () => {
+  it('replaces a connection that breaks, and then lets all listeners look', async () => {
     const { ports, clients, hints, listener } = rig()
     await listener.start()
     clients[0]?.break()

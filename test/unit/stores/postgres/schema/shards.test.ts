@@ -58,7 +58,7 @@ describe.each([1, 16])('with %i shards', (shards) => {
     const write = async (session: string): Promise<void> => {
       const lease = { session, token: 1 }
       for (let round = 0; round < 20; round += 1) {
-        // Beside those of which the feed tells, in the same flush, is one of which it does not.
+        // Beside those of which the feed lists, in the same flush, is one of which it does not.
         const runs = [...spread(3, { lease, feed: true }), ...spread(1, { lease, feed: false })]
         await store.start(runs)
         await store.commit(runs.map(({ id }) => bench.transition({ runId: id, lease, seq: 1 })))
@@ -106,7 +106,7 @@ describe.each([1, 16])('with %i shards', (shards) => {
     })
   })
 
-  it('a beat tells of what its session holds wherever it lies (HE-X1)', async () => {
+  it('a beat reports what its session holds wherever it lies (HE-X1)', async () => {
     const { store, clock, bench, spread } = await open(shards)
     await bench.beat('me')
     const lease = { session: 'me', token: 1 }

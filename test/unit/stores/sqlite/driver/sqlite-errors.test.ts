@@ -30,7 +30,7 @@ describe('an error of SQLite', () => {
     ['SQLITE_READONLY_DIRECTORY', 1544],
     ['SQLITE_CORRUPT', 11],
     ['SQLITE_NOTADB', 26],
-  ])('%s stays until an operator acts: callers are told at once what to do', (name, number) => {
+  ])('%s stays until an operator acts: the error says at once what to do', (name, number) => {
     for (const error of [named(name), numbered(number)]) {
       const result = translated(error)
       expect([result.code, result.cause]).toEqual(['STORE_REFUSED', error])
