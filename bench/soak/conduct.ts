@@ -18,7 +18,7 @@ import type { Setting } from './sample.ts'
 import { scheduleOf, type Schedule } from './schedule.ts'
 import { withSender, type Sender } from './sender.ts'
 import type { Outcome } from './summary.ts'
-import type { Incidents } from './verdict.ts'
+import type { Incidents } from './findings.ts'
 import { wallMs } from './wall.ts'
 import type { News, Vitals, WorkerTask } from './worker-child.ts'
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import type { JournalEntry, RunStatus } from '../../src/index.ts'
 import { judge } from './checker.ts'
 import type { Evidence, FinalRun } from './evidence.ts'
-import type { Effect } from './field.ts'
+import type { Effect } from './testbed.ts'
 import type { Operation } from './history.ts'
 import { items, type Inputs, type Kind } from './workload.ts'
 
@@ -46,8 +46,8 @@ function made(kind: Kind, status: RunStatus, entries: readonly JournalEntry[]): 
   return { id: 'r', kind, status, tags: ['start-1'], idempotencyKey: 'key', parentId: null, journal: entries }
 }
 
-const effect = (name: string, mark: string, began: number, ended: number | null, hand = 'w1'): Effect => {
-  return { hand, run: 'r', step: name, attempt: 1, key: `r:1:${name}`, mark, began, ended }
+const effect = (name: string, mark: string, began: number, ended: number | null, worker = 'w1'): Effect => {
+  return { worker, run: 'r', step: name, attempt: 1, key: `r:1:${name}`, mark, began, ended }
 }
 
 type Recorded = Pick<Operation, 'f' | 'args' | 'type' | 'value'>
@@ -276,7 +276,7 @@ describe('the judge of a chaos run', () => {
       },
     ],
     [
-      'field',
+      'testbed',
       'a worker that did not leave as it was asked',
       { ...slept, happened: [{ id: 9, proc: 'violation', type: 'info', f: 'w1 stays', args: {}, value: null, at: 0 }] },
     ],

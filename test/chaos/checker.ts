@@ -8,7 +8,7 @@ import { entries, grouped, isBlamed, type Evidence, type Violation } from './evi
 import { unknownOutcomes } from './history.ts'
 import { recoveries, type Recovery } from './recovery.ts'
 
-export interface Verdict {
+export interface CheckResult {
   readonly violations: readonly Violation[]
   readonly counts: Counts
 }
@@ -57,7 +57,7 @@ const checks: readonly ((evidence: Evidence) => Iterable<Violation>)[] = [
 const lost = new Set(['start_not_lost', 'signal_not_lost', 'item_not_lost', 'ends_after_heal', 'effect_has_run'])
 const doubled = new Set(['effect_exclusive', 'step_recorded_once', 'signal_once', 'item_once', 'child_once'])
 
-export function judge(evidence: Evidence): Verdict {
+export function judge(evidence: Evidence): CheckResult {
   const violations = checks.flatMap((check) => [...check(evidence)])
   const { runs, effects, operations } = evidence
   const isSent = (f: string): boolean => f === 'signal' || f === 'broadcast'
@@ -90,9 +90,9 @@ function* blameless({ runs }: Evidence): Iterable<Violation> {
   }
 }
 
-/** What the field itself has seen go wrong, such as a worker that did not stop when it was asked to. */
+/** What the testbed itself has seen go wrong, such as a worker that did not stop when it was asked to. */
 function* struck({ happened }: Evidence): Iterable<Violation> {
-  for (const { proc, f } of happened) if (proc === 'violation') yield { name: 'field', text: f, runs: [] }
+  for (const { proc, f } of happened) if (proc === 'violation') yield { name: 'testbed', text: f, runs: [] }
 }
 
 function sum(numbers: readonly number[]): number {

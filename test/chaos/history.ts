@@ -4,7 +4,7 @@
 
 import { closeSync, openSync, writeSync } from 'node:fs'
 import type { RunStatus } from '../../src/index.ts'
-import type { FieldEvent } from './field.ts'
+import type { TestbedEvent } from './testbed.ts'
 import type { Kind } from './workload.ts'
 
 /** The operations of the driver: what each is asked with, and what it answers. */
@@ -92,7 +92,7 @@ export class History {
   }
 
   /** Something happened to processes, or to the server. */
-  happened({ at, kind, text, details = {} }: FieldEvent): void {
+  happened({ at, kind, text, details = {} }: TestbedEvent): void {
     this.ids += 1
     this.write({ id: this.ids, proc: kind, type: 'info', f: text, args: details, value: null, at })
   }

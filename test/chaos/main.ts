@@ -8,7 +8,7 @@
 
 import { parseArgs } from 'node:util'
 import { performChaos } from './chaos.ts'
-import type { Plant, StoreKind } from './field.ts'
+import type { Plant, StoreKind } from './testbed.ts'
 import { nemeses } from './nemeses/index.ts'
 
 const { values } = parseArgs({

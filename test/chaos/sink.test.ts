@@ -24,8 +24,8 @@ afterEach(async () => {
   rmSync(folder, { recursive: true })
 })
 
-async function open(hand: () => string): Promise<SinkConnection> {
-  const connection = await SinkConnection.open(sink.url, hand)
+async function open(worker: () => string): Promise<SinkConnection> {
+  const connection = await SinkConnection.open(sink.url, worker)
   connections.push(connection)
   return connection
 }
@@ -33,22 +33,22 @@ async function open(hand: () => string): Promise<SinkConnection> {
 const doing = (step: string) => ({ run: 'r', step, attempt: 1, key: `r:${step}` })
 
 it('says who began what, and what ended', async () => {
-  let hand = 'a/1'
-  const connection = await open(() => hand)
+  let worker = 'a/1'
+  const connection = await open(() => worker)
   const first = await connection.begin(doing('first'))
-  hand = 'a/2'
+  worker = 'a/2'
   const second = await connection.begin({ ...doing('second'), attempt: 2 })
   await connection.end(first)
   const effects = new SinkFile(path).effects()
   expect(effects).toEqual([
     {
-      hand: 'a/1',
+      worker: 'a/1',
       ...doing('first'),
       mark: first,
       began: expect.any(Number) as number,
       ended: expect.any(Number) as number,
     },
-    { hand: 'a/2', ...doing('second'), attempt: 2, mark: second, began: expect.any(Number) as number, ended: null },
+    { worker: 'a/2', ...doing('second'), attempt: 2, mark: second, began: expect.any(Number) as number, ended: null },
   ])
   expect(effects[0]?.ended).toBeGreaterThanOrEqual(effects[1]?.began ?? Infinity)
 })

@@ -14,7 +14,7 @@ let store: Store
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['Date'], now: 10_000 })
   news = []
-  tenures = new Tenures({ hand: 'w1.1', leaseMs, report: (one) => news.push(one) })
+  tenures = new Tenures({ worker: 'w1.1', leaseMs, report: (one) => news.push(one) })
   inner = createMemoryStore()
   store = tenures.watch(inner)
 })

@@ -9,7 +9,7 @@
 
 import { setTimeout } from 'node:timers/promises'
 import { fatal, isHoldfastError, topic, workflow, type Context, type StepTools } from '../../src/index.ts'
-import type { Version } from './field.ts'
+import type { Version } from './testbed.ts'
 import type { Sink } from './sink.ts'
 
 /** What a step returns. */

@@ -121,8 +121,8 @@ describe('what a parent gets from the end of a child', () => {
     ]) {
       forge(meta)
       const [entry] = (await (await file.open({ workflows })).journal(run.id)).filter(({ seq }) => seq === 3)
-      const verdict = await (await file.open({ workflows })).replay(run.id)
-      expect([meta, entry?.kind === 'damaged' || meta.includes("'signal'"), verdict.outcome]).toEqual([
+      const replayed = await (await file.open({ workflows })).replay(run.id)
+      expect([meta, entry?.kind === 'damaged' || meta.includes("'signal'"), replayed.outcome]).toEqual([
         meta,
         true,
         'throws',

@@ -66,12 +66,12 @@ describe('an operation', () => {
     expect(await holdfast.count()).toMatchObject({ count: 0 })
   })
 
-  type Way = readonly [
+  type OperationCase = readonly [
     kind: string,
     call: (at: Holdfast, id: string) => Promise<unknown>,
     make: (id: string) => Operation,
   ]
-  const ways: readonly Way[] = [
+  const cases: readonly OperationCase[] = [
     ['signal', (at, id) => at.signal(id, 'x', 1, { id: 's' }), (id) => operation.signal(id, 'x', 1, { id: 's' })],
     ['broadcast', (at) => at.broadcast(news, 'x', { id: 'b' }), () => operation.broadcast(news, 'x', { id: 'b' })],
     [
@@ -88,7 +88,7 @@ describe('an operation', () => {
     ['start', (at) => at.start(order, 'b', { id: newId }), () => operation.start(order, 'b', { id: newId })],
   ]
 
-  it.each(ways)('%s is what the method of its name submits, and nothing else (WC-E7b)', async (_, call, make) => {
+  it.each(cases)('%s is what the method of its name submits, and nothing else (WC-E7b)', async (_, call, make) => {
     const traceOf = async (ask: (at: Holdfast, id: string) => Promise<unknown>): Promise<unknown> => {
       const { store, calls } = watched(new MemoryStore({ clock: createVirtualClock() }))
       const holdfast = await open({ store, workflows: [order] })

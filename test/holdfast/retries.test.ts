@@ -160,7 +160,7 @@ describe('a failing step', () => {
     async (of) => {
       const inPredicate: unknown[] = []
       const drawn: string[] = []
-      const judging = workflow('judging', { retry: 'none' }, async (ctx) => {
+      const picky = workflow('picky', { retry: 'none' }, async (ctx) => {
         const retryable = (): boolean => {
           try {
             return ctx.uuid() !== ''
@@ -178,8 +178,8 @@ describe('a failing step', () => {
         await ctx.receive('go')
         throw fatal('Undo it')
       })
-      const holdfast = await hurried({ workflows: [judging] }, { cachedRuns: 0 })
-      const run = await holdfast.start(judging)
+      const holdfast = await hurried({ workflows: [picky] }, { cachedRuns: 0 })
+      const run = await holdfast.start(picky)
       await until(async () => (await run.status()) === 'waiting')
       await holdfast.signal(run, 'go')
       await expect(run.result()).rejects.toMatchObject({ code: 'RUN_FAILED' })

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { isHoldfastError, workflow } from 'holdfast'
 import { gate, settled } from './gate.ts'
 import { keepLines, open, openWorking } from './open.ts'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 
 const greet = workflow('demo.greet', async (ctx, name: string) => {
   const greeting = await ctx.step('greet', () => `Hello, ${name}`)

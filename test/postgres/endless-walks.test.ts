@@ -5,7 +5,7 @@ import { Pool, type PoolClient } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { workflow } from 'holdfast'
 import { openPostgresStore } from '../../src/stores/postgres/index.ts'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { migratedSchema } from '../support/postgres-shared.ts'
 import { holdfastAt, opened } from './proxied.ts'
 

@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { defaultPageLimits } from '../../src/core/model/chore.ts'
 import type { ContractBench } from '../../src/testing/contract/bench.ts'
 import { ending } from '../../src/testing/contract/drafts.ts'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { migratedSchema } from '../support/postgres-shared.ts'
 import { opened } from './proxied.ts'
 

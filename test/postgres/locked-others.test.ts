@@ -9,7 +9,7 @@ import type { ContractBench, Held } from '../../src/testing/contract/bench.ts'
 import { ending } from '../../src/testing/contract/drafts.ts'
 import { endPaths } from '../../src/testing/contract/end-paths.ts'
 import { endOf, outbound } from '../../src/testing/contract/exchanges.ts'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { migratedSchema } from '../support/postgres-shared.ts'
 import { holdfastAt, opened } from './proxied.ts'
 

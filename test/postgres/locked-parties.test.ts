@@ -5,7 +5,7 @@
 import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { topic, workflow, type Holdfast } from 'holdfast'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { migratedSchema } from '../support/postgres-shared.ts'
 import { holdfastAt } from './proxied.ts'
 

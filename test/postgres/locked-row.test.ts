@@ -4,7 +4,7 @@ import { setTimeout } from 'node:timers/promises'
 import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { workflow } from 'holdfast'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { migratedSchema } from '../support/postgres-shared.ts'
 import { holdfastAt, opened } from './proxied.ts'
 

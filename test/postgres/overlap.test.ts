@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { workflow, type Holdfast } from 'holdfast'
 import { systemClock } from '../../src/system.ts'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { migratedSchema } from '../support/postgres-shared.ts'
 import { holdfastAt } from './proxied.ts'
 

@@ -11,7 +11,7 @@ import type { Held } from '../../src/testing/contract/bench.ts'
 import { ending } from '../../src/testing/contract/drafts.ts'
 import { endPaths } from '../../src/testing/contract/end-paths.ts'
 import { endOf, outbound } from '../../src/testing/contract/exchanges.ts'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { keepLines } from '../holdfast/open.ts'
 import { underRole } from './under-role.ts'
 

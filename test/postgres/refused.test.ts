@@ -4,7 +4,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createHoldfast, isHoldfastError, topic, workflow, type HoldfastError } from 'holdfast'
 import { openPostgresStore } from 'holdfast/postgres'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { keepLines } from '../holdfast/open.ts'
 import { freshSchema } from '../support/postgres-shared.ts'
 import { holdfastAt, proxied } from './proxied.ts'

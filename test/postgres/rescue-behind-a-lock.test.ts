@@ -5,7 +5,7 @@ import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { ContractBench } from '../../src/testing/contract/bench.ts'
 import { outbound } from '../../src/testing/contract/exchanges.ts'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { migratedSchema } from '../support/postgres-shared.ts'
 import { opened } from './proxied.ts'
 

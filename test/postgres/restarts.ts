@@ -4,7 +4,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
 import { isHoldfastError, workflow, type Holdfast, type RunHandle } from 'holdfast'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { keepLines } from '../holdfast/open.ts'
 import { startPostgres, type Cluster } from '../support/postgres.ts'
 import { holdfastAt } from './proxied.ts'

@@ -7,7 +7,7 @@ import type { Transition } from '../../src/core/model/transition.ts'
 import { endOf, outbound } from '../../src/testing/contract/exchanges.ts'
 import { cancelNow } from '../../src/testing/contract/requests.ts'
 import type { ContractBench, Held } from '../../src/testing/contract/bench.ts'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { migratedSchema } from '../support/postgres-shared.ts'
 import { opened } from './proxied.ts'
 

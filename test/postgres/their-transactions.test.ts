@@ -4,7 +4,7 @@
 import { Pool } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { workflow } from 'holdfast'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { connectedTo, place, type Tx, once, perform } from './lent.ts'
 import { transactionOn } from './transaction-on.ts'
 

@@ -197,7 +197,7 @@ const passedOver: StoreMutation = (store, clock) =>
       const { runId, guard, append, status } = first
       const inbox = insides(store).tables.rows.get(runId)?.inbox ?? 0
       const seq = guard.seq + append.length
-      const title = {
+      const answer = {
         outcome: 'committed',
         seq,
         at: clock.now(),
@@ -205,7 +205,7 @@ const passedOver: StoreMutation = (store, clock) =>
         released: status !== null,
         controlRequest: null,
       } as const
-      return [title, ...(await store.commit(rest))]
+      return [answer, ...(await store.commit(rest))]
     },
   })
 
@@ -233,28 +233,18 @@ export const canaries: readonly Canary[] = [
   ...exchangeCanaries,
   ...engineCanaries,
   ...feedCanaries,
-  { name: 'no-fence', title: 'a stale lease may write', budget: 1_200, mutation: noFence },
-  {
-    name: 'stale-accepted',
-    title: 'a write goes wherever the journal is by now',
-    budget: 600,
-    mutation: staleAccepted,
-  },
-  {
-    name: 'terminal-left',
-    title: 'a late write brings a run back that has ended',
-    budget: 600,
-    mutation: terminalLeft,
-  },
+  { name: 'no-fence', bug: 'a stale lease may write', budget: 1_200, mutation: noFence },
+  { name: 'stale-accepted', bug: 'a write goes wherever the journal is by now', budget: 600, mutation: staleAccepted },
+  { name: 'terminal-left', bug: 'a late write brings a run back that has ended', budget: 600, mutation: terminalLeft },
   {
     name: 'checkpoint-overwritten',
-    title: 'a late write takes the place of a recorded one',
+    bug: 'a late write takes the place of a recorded one',
     budget: 600,
     mutation: overwritten,
   },
   {
     name: 'token-not-grown',
-    title: 'a second claim has the token of the first',
+    bug: 'a second claim has the token of the first',
     budget: 200,
     mutation: onClaim((row, run) => {
       if (row.token === 1) return
@@ -262,25 +252,20 @@ export const canaries: readonly Canary[] = [
       run.token -= 1
     }),
   },
-  { name: 'early-timer', title: 'timers go by a clock that is ahead of the store', budget: 200, mutation: earlyTimer },
+  { name: 'early-timer', bug: 'timers go by a clock that is ahead of the store', budget: 200, mutation: earlyTimer },
   {
     name: 'claim-before-due',
-    title: 'work is handed out before it is due',
+    bug: 'work is handed out before it is due',
     budget: 200,
     mutation: (store) => changed(store, { claim: (request) => by(store, 300, () => store.claim(request)) }),
   },
-  { name: 'lost-wake-up', title: 'a run parks although a message came', budget: 800, mutation: lostWakeUp },
-  { name: 'answers-swapped', title: 'two answers of a batch change places', budget: 600, mutation: swappedAnswers },
-  {
-    name: 'rows-collide',
-    title: 'of two entries of one run only the last is kept',
-    budget: 200,
-    mutation: rowsCollide,
-  },
-  { name: 'blind-retry', title: 'a repeated write is written again', budget: 400, mutation: blindRetry },
+  { name: 'lost-wake-up', bug: 'a run parks although a message came', budget: 800, mutation: lostWakeUp },
+  { name: 'answers-swapped', bug: 'two answers of a batch change places', budget: 600, mutation: swappedAnswers },
+  { name: 'rows-collide', bug: 'of two entries of one run only the last is kept', budget: 200, mutation: rowsCollide },
+  { name: 'blind-retry', bug: 'a repeated write is written again', budget: 400, mutation: blindRetry },
   {
     name: 'worker-clock-lease',
-    title: 'a lease is judged by the clock of a worker',
+    bug: 'a lease is judged by the clock of a worker',
     budget: 400,
     mutation: (store) =>
       changed(store, {
@@ -293,115 +278,115 @@ export const canaries: readonly Canary[] = [
   },
   {
     name: 'barrier-skipped',
-    title: 'a step begins before what it rests on is durable',
+    bug: 'a step begins before what it rests on is durable',
     budget: 200,
     mutation: barrierSkipped,
   },
-  { name: 'undone-twice', title: 'an undo that was recorded is not remembered', budget: 2_000, mutation: undoneTwice },
+  { name: 'undone-twice', bug: 'an undo that was recorded is not remembered', budget: 2_000, mutation: undoneTwice },
   {
     name: 'undo-forgotten',
-    title: 'the row does not say that there is something to undo',
+    bug: 'the row does not say that there is something to undo',
     budget: 600,
     mutation: lostUndo,
   },
   {
     name: 'cancel-forgotten',
-    title: 'a cancellation is answered and not written',
+    bug: 'a cancellation is answered and not written',
     budget: 400,
     mutation: cancelForgotten,
   },
   {
     name: 'control-request-lost',
-    title: 'a request to pause is gone with the next write',
+    bug: 'a request to pause is gone with the next write',
     budget: 600,
     mutation: lostControlRequest,
   },
-  { name: 'key-twice', title: 'two live runs have one business key', budget: 200, mutation: keyTwice('key') },
+  { name: 'key-twice', bug: 'two live runs have one business key', budget: 200, mutation: keyTwice('key') },
   {
     name: 'idempotency-key-twice',
-    title: 'two runs have one idempotency key',
+    bug: 'two runs have one idempotency key',
     budget: 200,
     mutation: keyTwice('idempotencyKey'),
   },
   {
     name: 'crash-counter-stuck',
-    title: 'claims are not counted as possible crashes',
+    bug: 'claims are not counted as possible crashes',
     budget: 100,
     mutation: onClaim((row) => (row.crashes -= 1)),
   },
-  { name: 'base-not-moved', title: 'a run that began anew reads its old history', budget: 400, mutation: baseNotMoved },
+  { name: 'base-not-moved', bug: 'a run that began anew reads its old history', budget: 400, mutation: baseNotMoved },
   {
     name: 'recorded-otherwise',
-    title: 'what is recorded is not what the step returned',
+    bug: 'what is recorded is not what the step returned',
     budget: 100,
     mutation: recordedOtherwise,
   },
-  { name: 'stale-fresh', title: 'a claim hands over less than the whole journal', budget: 200, mutation: staleFresh },
-  { name: 'passed-over', title: 'a busy run is answered as committed', budget: 1_200, mutation: passedOver },
+  { name: 'stale-fresh', bug: 'a claim hands over less than the whole journal', budget: 200, mutation: staleFresh },
+  { name: 'passed-over', bug: 'a busy run is answered as committed', budget: 1_200, mutation: passedOver },
   {
     name: 'neighbour-spoiled',
-    title: 'of starts that go together none is kept if one is refused',
+    bug: 'of starts that go together none is kept if one is refused',
     budget: 200,
     mutation: neighbourSpoiled,
   },
-  { name: 'no-rescue', title: 'nobody takes over from the dead', budget: 200, mutation: noRescue },
+  { name: 'no-rescue', bug: 'nobody takes over from the dead', budget: 200, mutation: noRescue },
   {
     name: 'look-and-lock-in-one',
-    title: 'parking counts the messages in the statement that locks the run',
+    bug: 'parking counts the messages in the statement that locks the run',
     budget: 2_000,
     mutation: { plan: 'look-and-lock-in-one' },
   },
   {
     name: 'no-lock-on-deliver',
-    title: 'a sender reads the run without taking it',
+    bug: 'a sender reads the run without taking it',
     budget: 400,
     mutation: { plan: 'no-lock-on-deliver' },
   },
   {
     name: 'look-then-insert',
-    title: 'keys are looked up before they are taken, and no primary key stands behind it',
+    bug: 'keys are looked up before they are taken, and no primary key stands behind it',
     budget: 400,
     mutation: { plan: 'look-then-insert' },
   },
   {
     name: 'insert-and-look-in-one',
-    title: 'who has a key is looked up in the statement that takes it',
+    bug: 'who has a key is looked up in the statement that takes it',
     budget: 200,
     mutation: { plan: 'insert-and-look-in-one' },
   },
   {
     name: 'keys-left-behind',
-    title: 'a run that ends or is removed keeps its keys',
+    bug: 'a run that ends or is removed keeps its keys',
     budget: 200,
     mutation: { plan: 'keys-left-behind' },
   },
   {
     name: 'no-recheck-on-claim',
-    title: 'a claim leases what it picked without judging it anew',
+    bug: 'a claim leases what it picked without judging it anew',
     budget: 400,
     mutation: { plan: 'no-recheck-on-claim' },
   },
   {
     name: 'beat-behind-a-lock',
-    title: 'a beat moves deadlines in the transaction that keeps the session, behind a stranger that has locked a row',
+    bug: 'a beat moves deadlines in the transaction that keeps the session, behind a stranger that has locked a row',
     budget: 400,
     mutation: { plan: 'beat-behind-a-lock' },
   },
   {
     name: 'rescue-behind-a-lock',
-    title: 'a rescue that may have to notify others of an end waits for a stranger that has locked a row',
+    bug: 'a rescue that may have to notify others of an end waits for a stranger that has locked a row',
     budget: 400,
     mutation: { plan: 'rescue-behind-a-lock' },
   },
   {
     name: 'end-behind-a-watcher',
-    title: 'an end waits for a stranger who has locked a run that it only notifies',
+    bug: 'an end waits for a stranger who has locked a run that it only notifies',
     budget: 400,
     mutation: { plan: 'end-behind-a-watcher' },
   },
   {
     name: 'head-row-locked',
-    title: 'a run that a stranger has locked keeps a claim from the next one',
+    bug: 'a run that a stranger has locked keeps a claim from the next one',
     budget: 400,
     mutation: { plan: 'limit-before-lock' },
   },

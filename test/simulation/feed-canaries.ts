@@ -28,9 +28,9 @@ const everyRun: StoreMutation = (store) =>
 export const feedCanaries: readonly Canary[] = [
   {
     name: 'feed-without-crashes',
-    title: 'the feed leaves out what nobody who holds a run has written',
+    bug: 'the feed leaves out what nobody who holds a run has written',
     budget: 200,
     mutation: withoutCrashes,
   },
-  { name: 'feed-of-all', title: 'the feed lists runs that did not ask for it', budget: 200, mutation: everyRun },
+  { name: 'feed-of-all', bug: 'the feed lists runs that did not ask for it', budget: 200, mutation: everyRun },
 ]

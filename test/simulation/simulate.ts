@@ -9,17 +9,17 @@ import { createReadCommittedStore } from '../read-committed/store.ts'
 import { MemoryStore } from '../../src/stores/memory/store.ts'
 import { Checker } from './checker.ts'
 import { Draw } from './draw.ts'
-import { withManners } from './manners.ts'
+import { withQuirks } from './store-quirks.ts'
 import { Effects } from './effects.ts'
 import { longestMs } from './interpreter.ts'
 import { Operator } from './operator.ts'
-import { poison } from './poison.ts'
+import { forbidAmbient } from './ambient-guard.ts'
 import { epoch, SimProcess, type Incarnation, type Surroundings } from './process.ts'
 import type { Stagehand } from './program.ts'
 import { faultKinds, type Blow, type FaultKind, type Isolation, type Scenario, type Swarm } from './scenario.ts'
 import { Strangers } from './strangers.ts'
 import { Trace } from './trace.ts'
-import { checkEnd } from './verdict.ts'
+import { checkEnd } from './final-checks.ts'
 import type { Violation } from '../../src/testing/invariants/index.ts'
 import { World } from './world.ts'
 
@@ -57,7 +57,7 @@ const graceMs = 90_000
 
 export async function simulate(scenario: Scenario, options: SimulateOptions = {}): Promise<Outcome> {
   const simulation = new Simulation(scenario, options)
-  const banned = poison()
+  const banned = forbidAmbient()
   const { stackTraceLimit } = Error
   // Stacks name this machine, stand in journals and are a third of the cost: only a story has them.
   Error.stackTraceLimit = options.keepsStory === true ? 12 : 0
@@ -126,7 +126,7 @@ class Simulation implements Surroundings {
     this.trace = new Trace(keepsStory)
     this.world = new World(scenario.seed, this.trace)
     const clock = { now: () => epoch + Math.floor(this.world.now) }
-    const manners = Draw.of(scenario.seed, 'manners')
+    const quirks = Draw.of(scenario.seed, 'quirks')
     const asked = isolationOf(mutation, scenario)
     const pages = scenario.seed % 2 === 1 ? tinyPages : defaultPageLimits
     this.isolation = asked
@@ -134,16 +134,12 @@ class Simulation implements Surroundings {
       const mutations = new Set(mutation !== undefined && 'plan' in mutation ? [mutation.plan] : [])
       const schedule = (statement: string): Promise<void> => this.statement(statement)
       const store = createReadCommittedStore({ clock, schedule, mutations, pages })
-      this.store = withManners(store, manners, scenario.seed)
+      this.store = withQuirks(store, quirks, scenario.seed)
       this.checker = new Checker(store, clock.now)
       this.strangers = new Strangers(this.world, store, { now: clock.now, report: this.checker.report })
     } else {
       const memory = new MemoryStore({ clock, pages })
-      this.store = withManners(
-        typeof mutation === 'function' ? mutation(memory, clock) : memory,
-        manners,
-        scenario.seed,
-      )
+      this.store = withQuirks(typeof mutation === 'function' ? mutation(memory, clock) : memory, quirks, scenario.seed)
       this.checker = new Checker(memory, clock.now)
       this.strangers = null
     }

@@ -47,7 +47,7 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
   run: Run
   private controlRequest: ControlRequest | null
   private phase: Phase = 'new'
-  private stirred = false
+  private isTurnDue = false
   /** The journal or the mailbox is on its way: nothing is decided meanwhile. */
   private isReading = false
   private cancelled: { reason: string | null } | null = null
@@ -140,13 +140,13 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
   }
 
   scheduleTurn(): void {
-    if (this.stirred) return
-    this.stirred = true
+    if (this.isTurnDue) return
+    this.isTurnDue = true
     this.host.ports.turns.next(this.turn)
   }
 
   private readonly turn = (): void => {
-    this.stirred = false
+    this.isTurnDue = false
     if (this.phase === 'live' && !this.isReading) this.guard(() => this.proceed())
   }
 

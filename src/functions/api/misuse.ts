@@ -111,7 +111,7 @@ export function notAWorkflow(what: string, given: unknown): HoldfastError {
   return new HoldfastError('INVALID_OPTION', message)
 }
 
-export function warnOfStrayCode({ ports }: Host, run: Run): void {
+export function warnOfLateCode({ ports }: Host, run: Run): void {
   ports.logger.warn(
     `Code of ${runName(run)} went on after the run was parked, had ended or moved elsewhere. Its calls of ctx never ` +
       'settle here: await every promise that the body makes, and do other work inside steps.',

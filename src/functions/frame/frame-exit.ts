@@ -126,7 +126,7 @@ export class FrameExit {
   /** It was leaving, or being parked, and stays after all: it goes on as it was. */
   lookAgain(phase: Phase = 'live'): void {
     const { state } = this
-    if (state.hasStrayed) return state.writer.lose(new Error('The body went on while its run was leaving.'))
+    if (state.hasCalledLate) return state.writer.lose(new Error('The body went on while its run was leaving.'))
     state.stay(phase)
     if (state.controlRequest?.kind === 'cancel') return this.cancel(state.controlRequest.reason)
     if (this.overdue !== null) return this.fail(this.overdue.error)
@@ -300,7 +300,7 @@ export class FrameExit {
 
   continueAs(target: Definition | null, input: unknown): Promise<never> {
     if (this.state.hasBodyEnded) {
-      this.state.warnOfStray()
+      this.state.warnOfLateCall()
       return new Promise(() => undefined)
     }
     this.continueAsNewStep ??= new ContinueAsNew(this)

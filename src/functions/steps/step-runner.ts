@@ -57,7 +57,7 @@ export class StepRunner implements AttemptListener<StepCall> {
     const { state } = this
     const { history } = state
     // Code that goes on beside a body that has ended begins nothing.
-    if (state.hasBodyEnded) return state.warnOfStray()
+    if (state.hasBodyEnded) return state.warnOfLateCall()
     this.settler.enter(call)
     if (call.undo !== undefined && history.mayUndo) this.undoables.recall(call)
     if (history.has('step', call.name)) return

@@ -3,17 +3,22 @@
 import { spawn } from 'node:child_process'
 import { setTimeout } from 'node:timers/promises'
 import type { Client } from 'pg'
-import { exitOf } from '../crew.ts'
-import type { Last, Nemesis, StrikeField } from '../field.ts'
+import { exitOf } from '../worker-processes.ts'
+import type { Last, Nemesis, OpenTestbed } from '../testbed.ts'
 
 /** An open transaction has locked runs, like an operator who corrects something by hand and is called away. */
 export const rowLock: Nemesis = {
   name: 'row-lock',
   stores: ['postgres'],
-  strike: (field, draw, last) =>
-    field.server.connected((client) => {
+  strike: (testbed, draw, last) =>
+    testbed.server.connected((client) => {
       const some = 'select id from runs where ended_at is null order by random() limit $1 for update'
-      return held(field, client, { sql: some, count: draw.int(1, 5), ms: draw.between(0.5, 3) * field.leaseMs, last })
+      return held(testbed, client, {
+        sql: some,
+        count: draw.int(1, 5),
+        ms: draw.between(0.5, 3) * testbed.leaseMs,
+        last,
+      })
     }),
 }
 
@@ -24,11 +29,16 @@ export const rowLock: Nemesis = {
 export const headLock: Nemesis = {
   name: 'head-lock',
   stores: ['postgres'],
-  strike: (field, draw, last) =>
-    field.server.connected((client) => {
+  strike: (testbed, draw, last) =>
+    testbed.server.connected((client) => {
       const first = `select id from runs where readiness = 'ready' order by rank, due, id limit $1
         for update skip locked`
-      return held(field, client, { sql: first, count: draw.int(1, 3), ms: draw.between(1, 3) * field.leaseMs, last })
+      return held(testbed, client, {
+        sql: first,
+        count: draw.int(1, 3),
+        ms: draw.between(1, 3) * testbed.leaseMs,
+        last,
+      })
     }),
 }
 
@@ -41,7 +51,7 @@ interface Holding {
 
 /** Holds the rows that a statement finds, and says which. False if it found none for a whole lease. */
 async function held(
-  { report, leaseMs }: StrikeField,
+  { report, leaseMs }: OpenTestbed,
   client: Client,
   { sql, count, ms, last }: Holding,
 ): Promise<boolean> {
@@ -117,19 +127,19 @@ async function letGo(client: Client): Promise<boolean> {
 export const writeLock: Nemesis = {
   name: 'write-lock',
   stores: ['sqlite'],
-  strike: (field, draw, last) => used(field, 'writes', draw.between(0.2, 1.5) * field.leaseMs, last),
+  strike: (testbed, draw, last) => used(testbed, 'writes', draw.between(0.2, 1.5) * testbed.leaseMs, last),
 }
 
 /** A client reads for long: what is written meanwhile cannot go from the log to the file. */
 export const longReader: Nemesis = {
   name: 'long-reader',
   stores: ['sqlite'],
-  strike: (field, draw, last) => used(field, 'reads', draw.between(2, 8) * field.leaseMs, last),
+  strike: (testbed, draw, last) => used(testbed, 'reads', draw.between(2, 8) * testbed.leaseMs, last),
 }
 
 /** False if it did not come to that. */
 async function used(
-  { programs, file }: StrikeField,
+  { programs, file }: OpenTestbed,
   what: 'writes' | 'reads',
   ms: number,
   last: Last,

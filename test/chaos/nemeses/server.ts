@@ -2,8 +2,8 @@
 // place for them, or gives up what they asked for.
 
 import type { Client } from 'pg'
-import type { Nemesis } from '../field.ts'
-import type { FieldServer } from '../field-server.ts'
+import type { Nemesis } from '../testbed.ts'
+import type { TestbedServer } from '../testbed-server.ts'
 
 const stores = ['postgres'] as const
 
@@ -104,7 +104,7 @@ export const connectionsUsedUp: Nemesis = {
 }
 
 /** Opens connections until there is no place for another. False if the server has gone instead. */
-async function fill(server: FieldServer, idle: Client[]): Promise<boolean> {
+async function fill(server: TestbedServer, idle: Client[]): Promise<boolean> {
   for (;;) {
     try {
       idle.push(await server.open())

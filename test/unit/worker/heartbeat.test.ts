@@ -59,7 +59,7 @@ function setUp() {
     refused: ({ code }) => void events.push(`refused ${code}`),
     leasesLost: ({ code, message }) => void events.push(`${code}: ${message}`),
     claimLost: ({ runId, token }) => void events.push(`lost ${runId} ${token}`),
-    unknownLeasesFound: (unknownLeases) => unknownLeases.forEach(({ runId }) => void events.push(`stray ${runId}`)),
+    unknownLeasesFound: (unknownLeases) => unknownLeases.forEach(({ runId }) => void events.push(`unknown ${runId}`)),
     controlRequested: (runId, controlRequest) => void events.push(`${controlRequest.kind} ${runId}`),
     messageArrived: (runId, inbox) => void events.push(`messages ${runId} ${inbox}`),
     runTimedOut: (runId) => void events.push(`timed out ${runId}`),
@@ -122,27 +122,27 @@ describe('a heartbeat', () => {
 
   it('looks for unknown leases with every sixth beat, and again with the next one as long as it gets some', async () => {
     const { heartbeat, answers, clock, requests, happened } = setUp()
-    const reports = { unknownLeases: [{ runId: 'stray', token: 1 }] }
+    const reports = { unknownLeases: [{ runId: 'other', token: 1 }] }
     answers.push(...Array.from({ length: 6 }, () => ({})), reports, reports, {})
     await heartbeat.start()
     await clock.advance(14 * everyMs)
     const seeking = requests.flatMap(({ seeksUnknownLeases }, index) => (seeksUnknownLeases === true ? [index] : []))
     expect(seeking).toEqual([6, 7, 8, 14])
-    expect(happened().filter((one) => one === 'stray stray')).toHaveLength(2)
+    expect(happened().filter((one) => one === 'unknown other')).toHaveLength(2)
   })
 
   it('looks for unknown leases again with the next beat if the store could not, and forgets nothing that it had seen', async () => {
     const { heartbeat, owner, answers, clock, requests } = setUp()
     const looks: (readonly string[])[] = []
     owner.unknownLeasesFound = (unknownLeases) => void looks.push(unknownLeases.map(({ runId }) => runId))
-    const reports = { unknownLeases: [{ runId: 'stray', token: 1 }] }
+    const reports = { unknownLeases: [{ runId: 'other', token: 1 }] }
     const rests = { unknownLeasesSkipped: true } as const
     answers.push(...Array.from({ length: 6 }, () => ({})), rests, reports, rests, rests, reports, {})
     await heartbeat.start()
     await clock.advance(12 * everyMs)
     const seeking = requests.flatMap(({ seeksUnknownLeases }, index) => (seeksUnknownLeases === true ? [index] : []))
     expect(seeking).toEqual([6, 7, 8, 9, 10, 11])
-    expect(looks).toEqual([['stray'], ['stray'], []])
+    expect(looks).toEqual([['other'], ['other'], []])
   })
 
   it('looks for unknown leases at once when a call was not answered, also while such a look is on its way', async () => {

@@ -138,7 +138,7 @@ describe('the engine', () => {
     return { engine, heard, give: (hint: Hint) => give(hint) }
   }
 
-  it('notifies the desk of what is queued for a run, and that there is work when one was woken', async () => {
+  it('notifies the engine of what is queued for a run, and that there is work when one was woken', async () => {
     const { engine, heard } = engineWith((messages) =>
       messages.map(({ id }) => ({ outcome: id === '1' ? 'queued' : 'delivered' })),
     )
@@ -149,7 +149,7 @@ describe('the engine', () => {
     expect(heard).toEqual(['run-a', 'ready'])
   })
 
-  it('notifies the desk when the store says that a message came from elsewhere', async () => {
+  it('notifies the engine when the store says that a message came from elsewhere', async () => {
     const { engine, heard, give } = engineWith(() => [])
     await engine.open()
     give({ kind: 'message', runId: 'run-a' })

@@ -25,7 +25,7 @@ function setUp(inbox: number, messages: readonly Message[] | null) {
     } as unknown as Host,
     runId: 'run',
     phase: 'live' as const,
-    stirs: 0,
+    wakes: 0,
     writer: {
       arrived: inbox,
       taken: [] as string[],
@@ -38,7 +38,7 @@ function setUp(inbox: number, messages: readonly Message[] | null) {
       },
     },
     scheduleTurn(): void {
-      this.stirs += 1
+      this.wakes += 1
     },
   }
   const mailbox = new Mailbox({ ...owner, writer: owner.writer as unknown as JournalWriter }, inbox, messages)

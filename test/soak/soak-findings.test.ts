@@ -1,7 +1,7 @@
 // What a soak finds wrong, and what it must not take for wrong.
 
 import { describe, expect, it } from 'vitest'
-import { judge, type Incidents } from '../../bench/soak/verdict.ts'
+import { judge, type Incidents } from '../../bench/soak/findings.ts'
 import { soakOf } from './soaks.ts'
 
 const mebibyte = 2 ** 20

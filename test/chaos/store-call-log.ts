@@ -10,7 +10,7 @@ import { readOrNothing } from '../support/server-folder.ts'
 /** A call of a worker that is over. */
 export interface StoreCall {
   readonly f: 'claim' | 'apart' | 'rescue' | 'beat' | 'load' | 'release'
-  readonly hand: string
+  readonly worker: string
   readonly from: number
   readonly to: number
   /** It was answered. */
@@ -29,21 +29,21 @@ export interface StoreCall {
   readonly full?: boolean
 }
 
-export interface AccountOptions {
+export interface StoreCallLogOptions {
   readonly path: string
-  readonly hand: string
+  readonly worker: string
   readonly tenure: () => string
   /** @default the time of this machine, which is that of the store */
   readonly now?: () => number
 }
 
-type Answered = Partial<Omit<StoreCall, 'f' | 'hand' | 'from' | 'to' | 'ok'>>
+type Answered = Partial<Omit<StoreCall, 'f' | 'worker' | 'from' | 'to' | 'ok'>>
 
-export class Account {
-  private readonly options: AccountOptions
+export class StoreCallLog {
+  private readonly options: StoreCallLogOptions
   private readonly file: number
 
-  constructor(options: AccountOptions) {
+  constructor(options: StoreCallLogOptions) {
     this.options = options
     this.file = openSync(options.path, 'a')
   }
@@ -98,10 +98,10 @@ export class Account {
     asked: Promise<Answer>,
     answeredAs: (answer: Answer) => Answered,
   ): Promise<Answer> {
-    const { hand, now = Date.now } = this.options
+    const { worker, now = Date.now } = this.options
     const from = now()
     const note = (ok: boolean, more: Answered): void => {
-      const call: StoreCall = { f, hand, from, to: now(), ok, ...known, ...more }
+      const call: StoreCall = { f, worker, from, to: now(), ok, ...known, ...more }
       writeSync(this.file, `${JSON.stringify(call)}\n`)
     }
     try {
