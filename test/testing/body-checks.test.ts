@@ -196,7 +196,7 @@ describe('a step that nobody awaits', () => {
 })
 
 describe('the author of the test', () => {
-  const careless = workflow('careless', {}, async () => Date.now()) // found
+  const careless = workflow('careless', {}, async () => Date.now()) // careless
 
   it('learns it from close() if nothing said it before, and only once', async () => {
     const t = await createTest({ workflows: [careless] })
@@ -209,7 +209,7 @@ describe('the author of the test', () => {
     for (const act of ['advance', 'crash'] as const) {
       await using t = await createTest({ workflows: [careless] })
       await t.start(careless)
-      await expect(act === 'advance' ? t.advance('1s') : t.crash()).rejects.toThrow(placeOf('news'))
+      await expect(act === 'advance' ? t.advance('1s') : t.crash()).rejects.toThrow(placeOf('careless'))
     }
   })
 
@@ -218,7 +218,7 @@ describe('the author of the test', () => {
     await using t = await createTest({ workflows: [careless], bodyChecks: 'warn', logger })
     await t.start(careless)
     await t.drain()
-    expect(logger.messages('warn')).toEqual([expect.stringContaining(placeOf('news'))])
+    expect(logger.messages('warn')).toEqual([expect.stringContaining(placeOf('careless'))])
   })
 
   it('may switch it off: then the process is left alone', async () => {

@@ -184,7 +184,7 @@ export interface Context<Input = unknown> {
    * @example
    * const { tag, value } = await ctx.race({ approved: ctx.receive('approved'), late: ctx.sleep('2 days') })
    */
-  race<const Waits extends Readonly<Record<string, unknown>>>(waits: Waits & Raceable<Waits>): Wait<RaceResult<Waits>>
+  race<const Waits extends object>(waits: Waits & Raceable<Waits>): Wait<RaceResult<Waits>>
 
   /** Waits for all of these, a list or an object, and fails with the first that does. For steps there is `Promise.all`. */
   all<const Waits extends readonly unknown[] | Readonly<Record<string, unknown>>>(

@@ -30,15 +30,15 @@ export function insideStep(what: string, { kind, step }: CallingFunction, verb: 
 
 /** How a message names a function, and where in the body the call belongs instead. */
 const places: Readonly<Record<CallingFunction['kind'], (step: string) => readonly [place: string, instead: string]>> = {
-  step: (step) => [`step "${step}"`, 'before or after that step, or use ctx.branch to group several steps'],
-  undo: (step) => [`the undo of step "${step}"`, 'as the undo of a step does only what a step may do'],
+  step: (step) => [`step ${quotedText(step)}`, 'before or after that step, or use ctx.branch to group several steps'],
+  undo: (step) => [`the undo of step ${quotedText(step)}`, 'as the undo of a step does only what a step may do'],
   acquire: () => ['the acquire function of ctx.withResource', 'before ctx.withResource or in its last function'],
   release: () => ['the release function of ctx.withResource', 'after ctx.withResource or in its last function'],
 }
 
 export function noTransactions(name: string): Error {
   const message =
-    `Transaction "${name}" needs a store whose database has your tables, too: 'sqlite:app.db' or 'postgres://…'. This one ` +
+    `Transaction ${quotedText(name)} needs a store whose database has your tables, too: 'sqlite:app.db' or 'postgres://…'. This one ` +
     'keeps runs only: use ctx.step here, or in a test createTest({ store }) with such a store.'
   return fatal(new HoldfastError('INVALID_OPTION', message, { details: { step: name } }))
 }
@@ -49,7 +49,7 @@ export function noTransactions(name: string): Error {
  */
 export function runNotThere(name: string): Error {
   const message =
-    `Transaction "${name}" finds no row of its run. Either it is a transaction of another database than that of the runs: check ` +
+    `Transaction ${quotedText(name)} finds no row of its run. Either it is a transaction of another database than that of the runs: check ` +
     'the transaction option of createHoldfast(). Or its function has deleted the row, or set something by which a policy hides it.'
   return fatal(new HoldfastError('INVALID_OPTION', message, { details: { step: name } }))
 }
@@ -68,7 +68,7 @@ export function checkIsolation(isolation: unknown, name: string): Isolation | un
   if (isolation === undefined || isolation === 'serializable') return isolation
   throw new HoldfastError(
     'INVALID_OPTION',
-    `Transaction "${name}": isolation is 'serializable', or left out for the usual one. Got ${shown(isolation)}.`,
+    `Transaction ${quotedText(name)}: isolation is 'serializable', or left out for the usual one. Got ${shown(isolation)}.`,
   )
 }
 

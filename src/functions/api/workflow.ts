@@ -16,6 +16,7 @@ import type { Context } from './context.ts'
 import type { FunctionBody } from '../frame/function-body.ts'
 import { FunctionFrame } from '../frame/frame.ts'
 import { checkUnique, type UniqueOptions } from './unique.ts'
+import { quotedText } from '../../core/text/printable.ts'
 
 export interface WorkflowOptions<Input = unknown, Validated = Input> {
   /** Checks the input when a run is started; the body gets the output of the schema. Any Standard Schema library. */
@@ -126,7 +127,7 @@ export function workflow(
   const options = isBodyOnly ? {} : (optionsOrBody as WorkflowOptions)
   const body = bodyOf(isBodyOnly ? optionsOrBody : bodyOrNothing)
   checkType(type)
-  const where = `workflow "${type}"`
+  const where = `workflow ${quotedText(type)}`
   if (body === undefined) {
     const order = typeof optionsOrBody === 'function' ? ' The options come before the body.' : ''
     throw new HoldfastError(

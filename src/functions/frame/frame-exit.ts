@@ -27,6 +27,7 @@ import type { Waits } from '../waits/waits.ts'
 import type { StepRunner } from '../steps/step-runner.ts'
 import { describeUnreadable, lookAgainMs, undoIsAway } from '../replay/unreadable.ts'
 import type { Exit } from '../../core/runtime/exit.ts'
+import { quotedText } from '../../core/text/printable.ts'
 
 export class FrameExit {
   readonly state: FrameState
@@ -266,7 +267,9 @@ export class FrameExit {
     const { error, meta } = unread
     const { id, type } = state.run
     const isPaused = ending?.status !== 'cancelled'
-    const said = isPaused ? pausedLine(state.run, 'unreadable', meta.note) : `Run ${id} of "${type}": ${meta.note}`
+    const said = isPaused
+      ? pausedLine(state.run, 'unreadable', meta.note)
+      : `Run ${id} of ${quotedText(type)}: ${meta.note}`
     state.host.ports.logger.error(said, { run: id, type, error })
     this.drain.leaving()
     // The body repeats the entries of its replay then. That the run fails is recorded once.

@@ -287,7 +287,7 @@ export class StepRunner implements AttemptListener<StepCall> {
     const { name } = call
     const next = this.afterFailure(call, attempt, error)
     if (next.broken !== undefined)
-      warnOfBrokenPredicate(state.host, state.run, `step "${call.name}"`, next.broken.error)
+      warnOfBrokenPredicate(state.host, state.run, `step ${quotedText(call.name)}`, next.broken.error)
     const mayHaveHappened = this.mayHaveHappened(call, attempt, error)
     if (next.retry && mayHaveHappened && !this.undoables.isUnsure(call)) this.recordAbandoned(call, attempt)
     const at = place ?? state.writer.seq + 1

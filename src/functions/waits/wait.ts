@@ -133,11 +133,13 @@ type OnlyWaits<Waits, Text extends string> = {
       : Wait<unknown>
 }
 
-/** The arguments of a race. */
-export type Raceable<Waits> = OnlyWaits<
-  Waits,
-  'a step cannot be raced, nor another promise: only waits can, such as ctx.receive(…), ctx.sleep(…) and ctx.child(…)'
->
+/** The arguments of a race. Its result says under which name the winner stands, so that a list or a single wait is none. */
+export type Raceable<Waits> = Waits extends readonly unknown[] | PromiseLike<unknown>
+  ? 'ctx.race takes an object with a name for each wait, such as { go: ctx.receive(…), late: ctx.sleep(…) }: a step cannot be raced'
+  : OnlyWaits<
+      Waits,
+      'a step cannot be raced, nor another promise: only waits can, such as ctx.receive(…), ctx.sleep(…) and ctx.child(…)'
+    >
 
 /** The arguments of `ctx.all`. */
 export type Joinable<Waits> = OnlyWaits<
