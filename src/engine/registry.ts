@@ -6,6 +6,9 @@ import { HoldfastError } from '../core/errors/error.ts'
 import { didYouMean, shown } from '../core/text/suggest.ts'
 import { quotedText } from '../core/text/printable.ts'
 
+/** What to do about a workflow that is not registered. The command line, which has no such call, says something else instead. */
+export const registerAdvice = 'Add it to createHoldfast({ workflows: […] }).'
+
 /** How many workflows an error names. */
 const mostNamed = 10
 
@@ -83,7 +86,7 @@ export class Registry {
       return new HoldfastError(
         'WORKFLOW_UNKNOWN',
         `Workflow ${quotedText(type)} is registered here, but not its version ${version}. ` +
-          `Registered: version ${[...versions.keys()].join(', ')}. Add it to createHoldfast({ workflows: […] }).`,
+          `Registered: version ${[...versions.keys()].join(', ')}. ${registerAdvice}`,
         { details: { type, version } },
       )
     }
@@ -93,8 +96,7 @@ export class Registry {
       known.length === 0 ? 'None is registered' : `Registered: ${known.slice(0, mostNamed).join(', ')}${more}`
     return new HoldfastError(
       'WORKFLOW_UNKNOWN',
-      `No workflow ${shown(type)} is registered here.${didYouMean(type, known)} ${list}. ` +
-        'Add it to createHoldfast({ workflows: […] }).',
+      `No workflow ${shown(type)} is registered here.${didYouMean(type, known)} ${list}. ${registerAdvice}`,
       { details: { type } },
     )
   }

@@ -161,6 +161,7 @@ describe('check --against a store', () => {
     const type = await check('others')
     expect(type.code).toBe(6)
     expect(type.stdout).toMatch(/2 runs of shop\.order v1 would find no code: .*\n.*No workflow "shop\.order"/)
+    expect(version.stdout + type.stdout).not.toContain('createHoldfast')
     const other = await check('others', ['--type', 'demo.greet', '--type', 'demo.slow'])
     expect([other.code, other.stdout]).toEqual([0, expect.stringMatching(/^There is nothing to replay in sqlite:/)])
   })

@@ -67,6 +67,8 @@ describe('holdfast start', () => {
     const misspelt = await run(['start', 'demo.great'])
     expect(misspelt.code).toBe(2)
     expect(misspelt.stderr).toContain('Did you mean "demo.greet"?')
+    expect(misspelt.stderr).toMatch(/Export it from ".*workflows\..*", or name the module that does with --workflows\./)
+    expect(misspelt.stderr).not.toContain('createHoldfast')
     const first = await run(['start', 'demo.sleepy', '--key', 'k'])
     const second = await run(['start', 'demo.sleepy', '--key', 'k', '--json'])
     expect(second.code).toBe(4)

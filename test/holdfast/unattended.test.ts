@@ -108,6 +108,25 @@ describe('a run that nobody begins', () => {
     expect(said()).toEqual([])
   })
 
+  it('is reported by the process that started it, though the worker of another process is up, if that lacks its type or version', async () => {
+    const { clock, open, ports, logger, said, after } = world()
+    const elsewhere = await open({ workflows: [greet] })
+    await elsewhere.work()
+    const newer = workflow('greet', { version: 2 }, (_ctx, name: string) => name)
+    const holdfast = await open({ workflows: [newer, other], ports, logger })
+    await holdfast.start(other, 'Ada')
+    const run = await holdfast.start(newer, 'Ada')
+    await clock.advance('5s')
+    expect(said()).toEqual([
+      expect.stringContaining('"other" wait'),
+      expect.stringMatching(/"greet" wait.*If one is up, it is busy, or lacks version 2/),
+    ])
+    const later = await open({ workflows: [newer, other] })
+    await later.work()
+    expect(await after(run.result())).toBe('Ada')
+    expect(said()).toHaveLength(2)
+  })
+
   it('here is no news where a worker is only busy', async () => {
     const { clock, open, ports, logger, said, pause } = world()
     const slow = workflow('slow', (ctx) => ctx.step('work', () => pause(60_000)))

@@ -95,8 +95,10 @@ export class FrameExit {
 
   private tryAgain(error: unknown, meta: RetryMeta): void {
     const { state } = this
+    const { attempt, delayMs } = meta
     const data = encodeFailure(state, error, 'attempt-failed', null)
     state.writer.append({ kind: 'attempt-failed', name: null, meta, data })
+    state.host.attemptFailed?.({ run: state.run, step: null, kind: 'do', attempt, delayMs, error })
     const later = (): void => this.leave('pending', { at: null, afterMs: meta.delayMs })
     if (!this.pauses(later)) later()
   }

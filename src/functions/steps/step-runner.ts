@@ -284,7 +284,7 @@ export class StepRunner implements AttemptListener<StepCall> {
     this.over(call)
     const isOfNoUse = state.ending !== null && (attempt.isAborted || state.history.begun.has(call.name))
     if (place === null && isOfNoUse) return this.failedAtTheEnd(call, attempt)
-    const { name } = call
+    const { name, conflicts: before } = call
     const next = this.afterFailure(call, attempt, error)
     if (next.broken !== undefined)
       warnOfBrokenPredicate(state.host, state.run, `step ${quotedText(call.name)}`, next.broken.error)
@@ -302,6 +302,8 @@ export class StepRunner implements AttemptListener<StepCall> {
       const { conflicts } = call
       const retry = { ...meta, delayMs, ...(conflicts === 0 ? {} : { conflicts }) }
       this.write({ kind: 'attempt-failed', name, meta: retry, data }, attempt, place)
+      // A conflict with another transaction is part of the isolation that was asked for.
+      if (conflicts === before) state.host.attemptFailed?.({ ...retry, run: state.run, step: name, kind: 'do', error })
       if (place !== null) this.settler.dismiss(call)
       return this.delay(call, delayMs)
     }

@@ -115,6 +115,7 @@ export class UndoRunner implements AttemptListener<Undoable> {
       meta,
       data: encodeFailure(state, error, 'undo-attempt-failed', name),
     })
+    state.host.attemptFailed?.({ run: state.run, step: name, kind: 'undo', attempt: attempt.attempt, delayMs, error })
     current.failures = attempt.attempt
     state.writer.whenDurable((at) => {
       current.dueAt = at + delayMs
