@@ -1,5 +1,5 @@
 // Who starts the runs and sends to them. On Postgres that is the process of the load, as a web server would beside its workers.
-// On SQLite it is the process of the worker, which the load only says what arrives: two processes that write take turns at the
+// On SQLite it is the process of the worker, which gets only reports of what arrives: two processes that write take turns at the
 // one lock of the file, and who embeds SQLite mostly has one.
 
 import { setTimeout } from 'node:timers/promises'
