@@ -1,5 +1,5 @@
 // The process that measures one case. Its parent, who starts it afresh for every case, sends it one message with what to
-// do, and is told each sample as it comes. Nothing stands on the command line: an address may hold a password.
+// do, and is sent each sample as it comes. Nothing stands on the command line: an address may hold a password.
 
 import { once } from 'node:events'
 import { scenarios } from './scenarios.ts'
@@ -16,8 +16,8 @@ export interface Task {
   readonly samples: number
 }
 
-/** What the child tells: one sample. */
-export type Told = readonly Reading[]
+/** What the child reports: one sample. */
+export type Sample = readonly Reading[]
 
 async function perform({ scenario, index, settings, warmUpMs, samples }: Task): Promise<void> {
   const found = scenarios.find(({ name }) => name === scenario)?.cases(settings)[index]

@@ -1,8 +1,8 @@
-// Starts the processes that measure, one after another, and gathers what they tell.
+// Starts the processes that measure, one after another, and gathers what they report.
 
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import type { Task, Told } from './child.ts'
+import type { Task, Sample } from './child.ts'
 import { median } from './numbers.ts'
 import type { Better, Case, Goal, Scenario, Settings } from './scenario.ts'
 import { storeKindOf } from './stores.ts'
@@ -37,15 +37,15 @@ export async function measureScenario(
 }
 
 /** Performs a task in a fresh process and gives back its samples. */
-export function perform(task: Task, nodeOptions: readonly string[] = []): Promise<readonly Told[]> {
+export function perform(task: Task, nodeOptions: readonly string[] = []): Promise<readonly Sample[]> {
   return new Promise((resolve, reject) => {
-    const told: Told[] = []
+    const taken: Sample[] = []
     const process = fork(child, { execArgv: ['--expose-gc', ...nodeOptions] })
     process.send(task)
-    process.on('message', (sample) => told.push(sample as Told))
+    process.on('message', (sample) => taken.push(sample as Sample))
     process.on('error', reject)
     process.on('exit', (code, signal) => {
-      if (code === 0 && told.length === task.samples) resolve(told)
+      if (code === 0 && taken.length === task.samples) resolve(taken)
       else reject(new Error(`Measuring "${task.scenario}" ended with ${signal ?? `exit code ${code}`}; see above.`))
     })
   })
@@ -59,12 +59,13 @@ async function measureCase(
 ): Promise<readonly Result[]> {
   const samples = one.samples ?? (one.isolated === true || settings.quick ? 3 : 5)
   const task = { scenario: scenario.name, index, settings, warmUpMs: settings.quick ? 1_500 : 3_000, samples }
-  const told: Told[] = []
+  const taken: Sample[] = []
   if (one.isolated === true) {
-    for (let count = 0; count < samples; count += 1) told.push(...(await perform({ ...task, warmUpMs: 0, samples: 1 })))
-  } else told.push(...(await perform(task)))
-  return (told[0] ?? []).map(({ metric, unit, goals, better = null }, at) => {
-    const values = told.map((readings) => readings[at]?.value ?? Number.NaN)
+    for (let count = 0; count < samples; count += 1)
+      taken.push(...(await perform({ ...task, warmUpMs: 0, samples: 1 })))
+  } else taken.push(...(await perform(task)))
+  return (taken[0] ?? []).map(({ metric, unit, goals, better = null }, at) => {
+    const values = taken.map((readings) => readings[at]?.value ?? Number.NaN)
     const shared = { scenario: scenario.name, case: one.name, metric, unit }
     const goal = goals?.[storeKindOf(settings.store)] ?? null
     return { ...shared, value: median(values), samples: values, goal, better }

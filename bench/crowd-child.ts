@@ -1,7 +1,7 @@
-// One worker process of a crowd. It connects when it is told what to do, begins when it is told to go, says how far it is now
-// and then, when it comes to rest and when it is asked, and stops when it is told to.
+// One worker process of a crowd. It connects when it is given what to do, begins when it is asked to go, says how far it is now
+// and then, when it comes to rest and when it is asked, and stops when it is asked to.
 //
-// It tells seldom: a message took 180 µs of it and 90 µs of the parent on a busy machine. From sixteen processes a hundred times a
+// It reports seldom: a message took 180 µs of it and 90 µs of the parent on a busy machine. From sixteen processes a hundred times a
 // second, that was a fifth of two cores.
 
 import { once } from 'node:events'
@@ -15,20 +15,20 @@ export interface CrowdTask {
   readonly slots: number
 }
 
-export type CrowdWord = 'go' | 'tell' | 'stop'
+export type CrowdWord = 'go' | 'report' | 'stop'
 
-/** What the child tells; before it has begun, that it is ready. */
-export interface CrowdTold {
+/** What the child reports; before it has begun, that it is ready. */
+export interface CrowdProgress {
   readonly performed: number
   readonly claims: Claims | null
-  /** Processor time of this process since it was told to go, in microseconds. */
+  /** Processor time of this process since it was asked to go, in microseconds. */
   readonly cpuUs: number
   readonly isOver: boolean
 }
 
 const lookEveryMs = 10
-/** It tells after this many looks, or when nothing was performed between so many. */
-const tellEvery = 10
+/** It reports after this many looks, or when nothing was performed between so many. */
+const reportEvery = 10
 const restsAfter = 3
 
 process.once('disconnect', () => process.exit())
@@ -40,37 +40,37 @@ const hand = await queue.open(task.place, task.slots, () => {
   performed += 1
 })
 let began = process.cpuUsage()
-let told = 0
+let reported = 0
 let looks = 0
-const tell = (isOver: boolean): void => {
+const report = (isOver: boolean): void => {
   const { user, system } = process.cpuUsage(began)
-  const message: CrowdTold = { performed, claims: hand.claims(), cpuUs: user + system, isOver }
+  const message: CrowdProgress = { performed, claims: hand.claims(), cpuUs: user + system, isOver }
   process.send?.(message)
-  told = performed
+  reported = performed
   looks = 0
 }
-tell(false)
+report(false)
 let seen = 0
 let resting = 0
 const look = (): void => {
   looks += 1
   resting = performed === seen ? resting + 1 : 0
   seen = performed
-  if (performed > told && (looks >= tellEvery || resting === restsAfter)) tell(false)
+  if (performed > reported && (looks >= reportEvery || resting === restsAfter)) report(false)
 }
 
-const telling = await new Promise<NodeJS.Timeout>((resolve) => {
+const reporting = await new Promise<NodeJS.Timeout>((resolve) => {
   process.once('message', () => {
     began = process.cpuUsage()
     resolve(setInterval(look, lookEveryMs))
   })
 })
 const stopped = new Promise<void>((resolve) => {
-  process.on('message', (word: CrowdWord) => (word === 'stop' ? resolve() : tell(false)))
+  process.on('message', (word: CrowdWord) => (word === 'stop' ? resolve() : report(false)))
 })
 await hand.start()
 await stopped
-clearInterval(telling)
+clearInterval(reporting)
 await hand.stop()
-tell(true)
+report(true)
 process.disconnect?.()

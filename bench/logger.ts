@@ -1,4 +1,4 @@
-// What a measurement is told of: nothing that is all right.
+// What a measurement logs: nothing that is all right.
 
 import type { Logger } from 'holdfast'
 

@@ -28,7 +28,10 @@ async function main(options: Options): Promise<void> {
       console.log(`Profiling ${profiled.name} …`)
       console.log(await profileScenario(profiled, { store, quick }))
     },
-    { tells: profiled !== undefined || scenarios.find(({ name }) => name === options.only)?.tells === true },
+    {
+      timesStatements:
+        profiled !== undefined || scenarios.find(({ name }) => name === options.only)?.timesStatements === true,
+    },
   )
 }
 

@@ -7,12 +7,12 @@ import { startPostgres } from '../test/support/postgres.ts'
 /** Everything else is as Postgres comes: above all, a commit waits for the disk. A crowd needs more connections than 100. */
 const settings = { shared_buffers: '256MB', max_connections: '300' }
 
-/** What a server that is to tell how long each statement took has besides. */
-const telling = { shared_preload_libraries: 'pg_stat_statements', 'pg_stat_statements.track_utility': 'off' }
+/** What a server that is to say how long each statement took has besides. */
+const statementTimes = { shared_preload_libraries: 'pg_stat_statements', 'pg_stat_statements.track_utility': 'off' }
 
 export interface ServerOptions {
-  /** It tells how long each statement took. @default false */
-  readonly tells?: boolean
+  /** It says how long each statement took. @default false */
+  readonly timesStatements?: boolean
   /** Ctrl-C ends the process and the server with it. Otherwise the server lives until `use` has ended. @default true */
   readonly interruptible?: boolean
 }
@@ -21,19 +21,19 @@ export interface ServerOptions {
 export async function withServer<Result>(
   address: string,
   use: (address: string) => Promise<Result>,
-  { tells = false, interruptible = true }: ServerOptions = {},
+  { timesStatements = false, interruptible = true }: ServerOptions = {},
 ): Promise<Result> {
   if (address !== 'postgres' && address !== 'postgres:') return use(address)
   const cluster = await startPostgres({
     version: 'embedded',
-    settings: tells ? { ...settings, ...telling } : settings,
+    settings: timesStatements ? { ...settings, ...statementTimes } : settings,
     detached: !interruptible,
   })
-  // The server ends with us, also when we are told to end.
+  // The server ends with us, also when we are asked to end.
   const leave = (): never => process.exit(1)
   if (interruptible) process.once('SIGINT', leave).once('SIGTERM', leave)
   try {
-    if (tells) await withClient(cluster.url, (client) => client.query('create extension pg_stat_statements'))
+    if (timesStatements) await withClient(cluster.url, (client) => client.query('create extension pg_stat_statements'))
     return await use(cluster.url)
   } finally {
     process.off('SIGINT', leave).off('SIGTERM', leave)

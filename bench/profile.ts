@@ -1,6 +1,6 @@
 // Where the time of a scenario goes: runs its last case under node's sampling profiler and adds up self time, by part of
 // the engine and by function. Natives, microtasks included, stand under `runtime`: the profiler sees no further. How much of
-// the time node had nothing to do tells whether it is the engine or the database that limits; of Postgres its own times of
+// the time node had nothing to do says whether it is the engine or the database that limits; of Postgres its own times of
 // statements are shown, too.
 
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'

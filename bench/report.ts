@@ -1,5 +1,5 @@
 // The results as a file for machines. Its shape is stable: what reads it today reads it after the next release. It says
-// what kind of machine measured, and nothing that tells which one.
+// what kind of machine measured, and nothing that says which one.
 
 import { writeFile } from 'node:fs/promises'
 import { availableParallelism, totalmem } from 'node:os'

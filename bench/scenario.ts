@@ -27,7 +27,7 @@ export interface Reading {
 export type Better = 'higher' | 'lower'
 
 export interface Case {
-  /** What tells it from the other cases of its scenario; empty if there is only one. */
+  /** What distinguishes it from the other cases of its scenario; empty if there is only one. */
   readonly name: string
   /** Each sample needs a process of its own: what it measures is the process. @default false */
   readonly isolated?: boolean
@@ -49,7 +49,7 @@ export interface Scenario {
   /** The only stores on which it says anything. @default all */
   readonly onlyOn?: readonly StoreKind[]
   /** Asks the server what each statement took, if it is measured alone: that costs a little. @default false */
-  readonly tells?: boolean
+  readonly timesStatements?: boolean
   cases(settings: Settings): readonly Case[]
 }
 

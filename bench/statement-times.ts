@@ -1,5 +1,5 @@
 // Where the time of a scenario goes inside of Postgres: the time of each statement as the server measured it, without the
-// wait for the disk at its commit. Every sample has its own schema, so a statement is told by what it does to which tables.
+// wait for the disk at its commit. Every sample has its own schema, so a statement is known by what it does to which tables.
 
 import { withClient } from './postgres.ts'
 
@@ -22,7 +22,7 @@ export async function renderStatementTimes(url: string): Promise<string> {
     )
     return rows
   })
-  if (found === null) return 'This server has no pg_stat_statements, so it does not tell how long each statement took.'
+  if (found === null) return 'This server has no pg_stat_statements, so it does not say how long each statement took.'
   const sums = new Map<string, Times>()
   for (const { text, calls, ms, rows } of found) {
     const name = nameOf(text)

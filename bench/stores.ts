@@ -1,6 +1,6 @@
 // The stores that can be measured. `sqlite` without a path means a fresh file for every sample, in the folder for
 // temporary files, removed afterwards; a file that was named is kept, and grows. How `postgres` becomes the address of a
-// server is told in postgres.ts; on it every sample has a schema of its own.
+// server is described in postgres.ts; on it every sample has a schema of its own.
 
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -13,7 +13,7 @@ export interface Writes {
   readonly transactions: number
 }
 
-/** Does the work, and tells what was written meanwhile; null for a store that is not on Postgres. */
+/** Does the work, and says what was written meanwhile; null for a store that is not on Postgres. */
 export async function countWrites<Answer>(
   store: string,
   work: () => Promise<Answer>,
@@ -34,7 +34,7 @@ export async function countWrites<Answer>(
 }
 
 interface WritesOptions {
-  /** Tells them from those of another half of the sample. */
+  /** Distinguishes them from those of another half of the sample. */
   readonly what?: string
   readonly per?: 'run' | 'step'
   readonly mostTransactions?: number

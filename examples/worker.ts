@@ -4,7 +4,7 @@ import { createHoldfast } from '../src/index.ts'
 import { order } from './order.ts'
 
 const [path = 'orders.db'] = process.argv.slice(2)
-// Whoever started it holds the other end of this pipe: when they are gone, so is this process.
+// The process that started it holds the other end of this pipe: when they are gone, so is this process.
 process.stdin.resume().on('end', () => process.exit())
 
 const say = (message: string): void => console.log(message)

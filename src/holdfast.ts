@@ -120,7 +120,7 @@ export interface Holdfast extends Starter, Sender {
    */
   export(reference: RunReference, options?: AbortOption): Promise<ExportedRun>
   /**
-   * Replays the journal of a run, of this store or exported, with the code that is registered here, and tells whether the
+   * Replays the journal of a run, of this store or exported, with the code that is registered here, and says whether the
    * two agree. No step is performed, and nothing is written or sent. Code of a body outside of steps is executed.
    */
   replay(run: RunReference | ExportedRun, options?: AbortOption): Promise<ReplayResult>
@@ -145,7 +145,7 @@ export interface Holdfast extends Starter, Sender {
    */
   remove(reference: RunReference, options?: RemoveOptions): Promise<void>
   /**
-   * Cancels every live run that matches: of all runs only with `{ all: true }`. With `preview` nothing is changed: it tells
+   * Cancels every live run that matches: of all runs only with `{ all: true }`. With `preview` nothing is changed: it answers with
    * how many there are and shows the first ten.
    */
   cancelMany(filter: Filter, options?: CancelOptions & BulkOptions): Promise<BulkOutcome>

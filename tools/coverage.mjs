@@ -1,6 +1,6 @@
 // Writes docs/coverage.md: which test speaks for which line of the feature checklist. The ids stand in test titles and
 // in the names of the contract cases that holdfast/testing/store publishes, so the page is read off the sources and never
-// edited. Without `--write` it only tells whether the page is stale. Skipped and planned tests speak for nothing.
+// edited. Without `--write` it only says whether the page is stale. Skipped and planned tests speak for nothing.
 
 import { readFile, readdir, writeFile } from 'node:fs/promises'
 import { join, relative, resolve } from 'node:path'

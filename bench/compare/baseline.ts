@@ -38,7 +38,7 @@ export function rowsOf(results: readonly Result[]): readonly Row[] {
   })
 }
 
-/** What tells a row from all others. */
+/** What distinguishes a row from all others. */
 export function keyOf({ scenario, case: of, metric }: Pick<Row, 'scenario' | 'case' | 'metric'>): string {
   return [scenario, of, metric].join(' · ')
 }

@@ -6,7 +6,7 @@ import { readable } from '../numbers.ts'
 import { renderColumns } from '../table.ts'
 import { keyOf, rowsOf, type Baseline, type Row } from './baseline.ts'
 
-export type Verdict = 'same' | 'better' | 'worse' | 'gone' | 'new'
+export type Change = 'same' | 'better' | 'worse' | 'gone' | 'new'
 
 export interface Compared {
   /** What it was; null if the baseline does not have it. */
@@ -15,7 +15,7 @@ export interface Compared {
   readonly now: Row | null
   /** By how much it may differ by chance. */
   readonly spread: number
-  readonly verdict: Verdict
+  readonly change: Change
 }
 
 /** The least spread, as a share of what it was. */
@@ -31,21 +31,21 @@ export function compare({ rows }: Pick<Baseline, 'rows'>, results: readonly Resu
     ...before.map((row) => compareRow(row, now.get(keyOf(row)) ?? null)),
     ...[...now.values()]
       .filter((row) => !known.has(keyOf(row)))
-      .map((row): Compared => ({ before: null, now: row, spread: row.high - row.low, verdict: 'new' })),
+      .map((row): Compared => ({ before: null, now: row, spread: row.high - row.low, change: 'new' })),
   ]
 }
 
 function compareRow(before: Row, now: Row | null): Compared {
-  if (now === null) return { before, now, spread: before.high - before.low, verdict: 'gone' }
+  if (now === null) return { before, now, spread: before.high - before.low, change: 'gone' }
   const spread = Math.max(before.high - before.low, now.high - now.low, leastSpread * Math.abs(before.value))
   const by = now.value - before.value
-  if (Math.abs(by) <= spread) return { before, now, spread, verdict: 'same' }
-  return { before, now, spread, verdict: by > 0 === (before.better === 'higher') ? 'better' : 'worse' }
+  if (Math.abs(by) <= spread) return { before, now, spread, change: 'same' }
+  return { before, now, spread, change: by > 0 === (before.better === 'higher') ? 'better' : 'worse' }
 }
 
 /** It is not what the baseline says. A number that the baseline does not know yet is no move. */
-export function hasMoved({ verdict }: Pick<Compared, 'verdict'>): boolean {
-  return verdict === 'better' || verdict === 'worse' || verdict === 'gone'
+export function hasMoved({ change }: Pick<Compared, 'change'>): boolean {
+  return change === 'better' || change === 'worse' || change === 'gone'
 }
 
 /** The scenarios in which something has moved. */
@@ -54,12 +54,12 @@ export function movedScenarios(compared: readonly Compared[]): ReadonlySet<strin
 }
 
 export function renderComparison(compared: readonly Compared[]): string {
-  const heads = ['scenario', 'metric', 'baseline', 'now', 'unit', 'moved by', 'spread', 'verdict']
+  const heads = ['scenario', 'metric', 'baseline', 'now', 'unit', 'moved by', 'spread', 'change']
   const rows = compared.map((one) => {
     const { scenario, case: of, metric, unit } = (one.before ?? one.now) as Row
     const value = (row: Row | null): string => (row === null ? '–' : readable(row.value))
     const title = of === '' ? scenario : `${scenario}: ${of}`
-    return [title, metric, value(one.before), value(one.now), unit, movedBy(one), spreadOf(one), one.verdict]
+    return [title, metric, value(one.before), value(one.now), unit, movedBy(one), spreadOf(one), one.change]
   })
   const moved = compared.filter(hasMoved).length
   const all = compared.filter(({ before }) => before !== null).length

@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Client } from 'pg'
-import type { CrowdTask, CrowdTold, CrowdWord } from '../crowd-child.ts'
+import type { CrowdTask, CrowdProgress, CrowdWord } from '../crowd-child.ts'
 import { withClient, withSchema } from '../postgres.ts'
 import type { Claims, Queue } from './queue.ts'
 
@@ -18,7 +18,7 @@ export interface Crowd {
   readonly slots: number
   readonly types: number
   readonly jobs: number
-  /** Somebody reads an old snapshot all the time, so that nothing is cleaned up. */
+  /** A client reads an old snapshot all the time, so that nothing is cleaned up. */
   readonly isHeld: boolean
 }
 
@@ -29,7 +29,7 @@ export interface Drained {
   readonly claims: Claims | null
   /** Processor time of the worker processes for each job, in microseconds, over the same span. */
   readonly cpuUs: number
-  /** Pages that a claim touched; null if the server does not tell. */
+  /** Pages that a claim touched; null if the server does not say. */
   readonly pages: number | null
 }
 
@@ -61,7 +61,7 @@ export function drain(url: string, crowd: Crowd): Promise<Drained> {
 
 interface Hired {
   readonly process: ChildProcess
-  told: CrowdTold
+  progress: CrowdProgress
   /** Settles when it has left. */
   readonly left: Promise<unknown>
 }
@@ -71,10 +71,11 @@ async function hire({ queue, slots }: Crowd, place: CrowdTask['place']): Promise
   const left = once(process, 'exit')
   const task: CrowdTask = { queue: queue.name, place, slots }
   process.send(task)
-  const [told] = (await Promise.race([once(process, 'message'), left])) as [CrowdTold | number]
-  if (typeof told !== 'object' || told === null) throw new Error(`A worker of ${queue.name} did not begin; see above.`)
-  const hired: Hired = { process, told, left }
-  process.on('message', (next) => (hired.told = next as CrowdTold))
+  const [progress] = (await Promise.race([once(process, 'message'), left])) as [CrowdProgress | number]
+  if (typeof progress !== 'object' || progress === null)
+    throw new Error(`A worker of ${queue.name} did not begin; see above.`)
+  const hired: Hired = { process, progress, left }
+  process.on('message', (next) => (hired.progress = next as CrowdProgress))
   return hired
 }
 
@@ -84,10 +85,11 @@ async function measure(
   left: string,
   jobs: number,
 ): Promise<Omit<Drained, 'enqueuedPerSecond'>> {
-  const sum = (count: (told: CrowdTold) => number): number => hands.reduce((all, { told }) => all + count(told), 0)
+  const sum = (count: (progress: CrowdProgress) => number): number =>
+    hands.reduce((all, { progress }) => all + count(progress), 0)
   const isCounting = await countAnew(client)
-  const performed = (): number => sum((told) => told.performed)
-  const cpu = (): number => sum((told) => told.cpuUs)
+  const performed = (): number => sum((progress) => progress.performed)
+  const cpu = (): number => sum((progress) => progress.cpuUs)
   say(hands, 'go')
   while (performed() < warmShare * jobs) await setTimeout(lookEveryMs)
   await ask(hands)
@@ -107,7 +109,7 @@ async function measure(
   const pages = isCounting ? await pagesPerClaim(client) : null
   say(hands, 'stop')
   await Promise.all(hands.map(({ left: gone }) => gone))
-  const isCounted = hands.every(({ told }) => told.claims !== null)
+  const isCounted = hands.every(({ progress }) => progress.claims !== null)
   const all = sum(({ claims }) => claims?.all ?? 0)
   const empty = sum(({ claims }) => claims?.empty ?? 0)
   return { perSecond, claims: isCounted ? { all, empty } : null, cpuUs, pages }
@@ -117,10 +119,10 @@ function say(hands: readonly Hired[], word: CrowdWord): void {
   for (const { process } of hands) process.send(word)
 }
 
-/** Waits until all have told how far they are now. */
+/** Waits until all have reported how far they are now. */
 async function ask(hands: readonly Hired[]): Promise<void> {
   const answers = hands.map(({ process }) => once(process, 'message'))
-  say(hands, 'tell')
+  say(hands, 'report')
   await Promise.all(answers)
 }
 

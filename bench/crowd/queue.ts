@@ -30,7 +30,7 @@ export interface Queue {
   enqueue(place: Place, jobs: number): Promise<number>
   /** Connects, but does not begin. */
   open(place: Place, slots: number, performed: () => void): Promise<Hand>
-  /** A query that tells in `left` whether something has not ended. */
+  /** A query that says in `left` whether something has not ended. */
   left(place: Place): string
 }
 

@@ -23,7 +23,7 @@ export const crowd: Scenario = {
   name: 'crowd',
   about: 'a backlog drained by 1 to 16 processes of 80 slots together, beside graphile-worker and pg-boss',
   onlyOn: ['postgres'],
-  tells: true,
+  timesStatements: true,
   cases(settings) {
     const shapes = [1, 100].flatMap((types) => [false, true].map((isHeld): Shape => ({ types, isHeld })))
     return [

@@ -22,7 +22,7 @@ async function measure(settings: Settings): Promise<readonly Reading[]> {
   const runs = countOf(level, settings)
   const perform = (given?: Codec): Promise<Performed> =>
     performRuns(settings.store, level.atOnce, runs, given === undefined ? {} : { codec: given })
-  // Each is first once: whoever comes second finds a heap that the other has grown.
+  // Each is first once: the one that comes second finds a heap that the other has grown.
   const plain = [await perform()]
   const encrypted = [await perform(codec), await perform(codec)]
   plain.push(await perform())

@@ -65,7 +65,7 @@ async function measure(path: string, types: number, workers: number, ms: number)
   }
 }
 
-/** Works on a connection of its own until it is told to end. */
+/** Works on a connection of its own until it is asked to end. */
 async function beIdle(path: string, types: number, count: () => void, end: AbortSignal): Promise<void> {
   const workflows = Array.from({ length: types }, (_, index) => workflow(`bench.idle-${index}`, () => index))
   const database = new Database(path)
@@ -83,7 +83,7 @@ async function beIdle(path: string, types: number, count: () => void, end: Abort
   }
 }
 
-/** A handle that passes everything on and tells of every statement. */
+/** A handle that passes everything on and reports every statement. */
 function counted(database: Database.Database, count: () => void): NonNullable<SqliteStoreOptions['handle']> {
   const counting =
     <Args extends unknown[], Result>(call: (...args: Args) => Result) =>

@@ -1,4 +1,4 @@
-// What somebody else's trouble costs the runs beside it. Two runs end with very many unread messages while others go on in the same
+// What the trouble of another run costs the runs beside it. Two runs end with very many unread messages while others go on in the same
 // process: how much longer does the slowest hundredth of those take? And another process writes to the SQLite file for three seconds:
 // for how long does the event loop stand still meanwhile?
 
@@ -130,7 +130,7 @@ async function stallUntil(end: Promise<unknown>): Promise<number> {
   return Math.max(0, delays.max / 1e6 - resolution)
 }
 
-/** Another process, which has the lock of a writer until it is told to end. Like us, it may have to wait for that lock. */
+/** Another process, which has the lock of a writer until it is asked to end. Like us, it may have to wait for that lock. */
 function holdingTheLock(path: string): Neighbour {
   return neighbour(`
     const db = new (require('libsql'))(${JSON.stringify(path)})

@@ -1,5 +1,5 @@
 // One run that calls many steps at once. A bound lets so many begin, the rest wait in the order of their calls; what this costs
-// is memory, so the peak of the heap is told beside the time. The results are small: what is measured is the engine's.
+// is memory, so the peak of the heap is shown beside the time. The results are small: what is measured is the engine's.
 
 import { workflow, type Holdfast } from 'holdfast'
 import { withHoldfast, type Reading, type Scenario } from '../scenario.ts'

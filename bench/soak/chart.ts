@@ -7,7 +7,7 @@ import { drawPanel, type Panel } from './panel.ts'
 import type { Sample, Soak, Visit } from './sample.ts'
 import { binaryScale, linearScale, logScale, timeScale, type Scale } from './scale.ts'
 import { element, text, title } from './svg.ts'
-import type { Verdict } from './verdict.ts'
+import type { SoakFindings } from './findings.ts'
 
 const width = 960
 const left = 78
@@ -94,7 +94,7 @@ const style = `
   .bad { fill: var(--bad) }
 `
 
-export function drawChart({ setting, samples, visits }: Soak, { findings }: Verdict): string {
+export function drawChart({ setting, samples, visits }: Soak, { findings }: SoakFindings): string {
   const shownPanels = panels.filter(({ lines }) => lines.some(({ measure }) => hasAny(samples, measure)))
   const bottom = firstPanel + shownPanels.length * (panelHeight + betweenPanels) - betweenPanels
   const strip = bottom + 34
@@ -134,21 +134,21 @@ function heading(setting: Soak['setting'], seconds: number, findings: readonly s
   const name = { memory: 'memory', sqlite: 'SQLite', postgres: 'Postgres' }[store]
   const load = `${inUnit(rate, 'runs/s')} runs/s, ${Math.round(share * 100)} % of ${inUnit(capacity, 'runs/s')}`
   const where = `node ${machine.node}, ${machine.cores} cores, ${machine.platform}`
-  const verdict =
+  const summary =
     findings.length === 0
       ? text('Nothing is wrong.', { class: 'good', x: left, y: 80 })
       : text(shortened(findings.join(' ')), { class: 'bad', x: left, y: 80 })
   return [
     text(`A soak of ${clock(seconds)} min on ${name}`, { class: 'head', x: left, y: 38 }),
     text(`Mixed work, ${load}, arriving by chance · ${where}`, { x: left, y: 60 }),
-    verdict,
+    summary,
   ]
 }
 
-const longestVerdict = 130
+const longestSummary = 130
 
 function shortened(words: string): string {
-  return words.length > longestVerdict ? `${words.slice(0, longestVerdict - 1)}…` : words
+  return words.length > longestSummary ? `${words.slice(0, longestSummary - 1)}…` : words
 }
 
 function shade({ from, to }: Visit, time: Scale, bottom: number): string {
@@ -168,13 +168,13 @@ function doctorStrip(visits: readonly Visit[], time: Scale, top: number): readon
       title(`From ${clock(from)} to ${clock(to)}: ${words}`),
     )
   })
-  const troubled = visits.filter(({ violations }) => violations.length > 0).length
-  const label = troubled === 0 ? `${visits.length} × nothing wrong` : `${troubled} × something wrong`
+  const withFindings = visits.filter(({ violations }) => violations.length > 0).length
+  const label = withFindings === 0 ? `${visits.length} × nothing wrong` : `${withFindings} × something wrong`
   return [
     text('Doctor, whose work is shaded above', { class: 'panel', x: left, y: top - 8 }),
     element('line', { class: 'grid', x1: left, x2: right, y1: top + stripHeight, y2: top + stripHeight }),
     ...marks,
-    text(label, { class: `label ${troubled === 0 ? 'good' : 'bad'}`, x: right + 8, y: top + stripHeight - 1 }),
+    text(label, { class: `label ${withFindings === 0 ? 'good' : 'bad'}`, x: right + 8, y: top + stripHeight - 1 }),
   ]
 }
 

@@ -1,5 +1,5 @@
 // How the parent of a soak and its children talk: the parent sends a task, then asks as often as it likes, and at last lets
-// the child close. Either may also tell the other something unasked. Nothing stands on the command line: an address may hold a password.
+// the child close. Either may also send the other something unasked. Nothing stands on the command line: an address may hold a password.
 //
 // Ctrl-C reaches the children of a terminal, too. They ignore it: the parent closes them in good order. If it dies, they end.
 
@@ -11,23 +11,23 @@ import { fileURLToPath } from 'node:url'
 type ToChild =
   | { readonly kind: 'task'; readonly task: unknown }
   | { readonly kind: 'ask' }
-  | { readonly kind: 'told'; readonly told: unknown }
+  | { readonly kind: 'news'; readonly news: unknown }
   | { readonly kind: 'close' }
 
 type ToParent =
   | { readonly kind: 'ready' }
   | { readonly kind: 'answer'; readonly answer: unknown }
-  | { readonly kind: 'told'; readonly told: unknown }
+  | { readonly kind: 'news'; readonly news: unknown }
 
 /** What a child does with its task. */
 interface Service {
   answer(): Promise<unknown>
-  hear?(told: unknown): void
+  hear?(news: unknown): void
   close(): Promise<void>
 }
 
 interface Parent {
-  tell(told: unknown): void
+  report(news: unknown): void
 }
 
 /** The whole life of a child. */
@@ -37,22 +37,22 @@ export async function serveParent(begin: (task: unknown, parent: Parent) => Prom
   const send = (message: ToParent): void => void process.send?.(message)
   const [first] = (await once(process, 'message')) as [ToChild]
   if (first.kind !== 'task') throw new Error(`A child was sent "${first.kind}" before its task.`)
-  const service = await begin(first.task, { tell: (told) => send({ kind: 'told', told }) })
+  const service = await begin(first.task, { report: (news) => send({ kind: 'news', news }) })
   process.on('message', (message: ToChild) => {
     if (message.kind === 'ask') void service.answer().then((answer) => send({ kind: 'answer', answer }))
-    else if (message.kind === 'told') service.hear?.(message.told)
+    else if (message.kind === 'news') service.hear?.(message.news)
     else void service.close().then(() => process.disconnect())
   })
   send({ kind: 'ready' })
 }
 
 /** Starts the program of that name, lets `use` have it, and closes it whatever happens. */
-export async function withChild<Answer, Told, Result>(
+export async function withChild<Answer, News, Result>(
   name: string,
   task: unknown,
-  use: (child: Child<Answer, Told>) => Promise<Result>,
+  use: (child: Child<Answer, News>) => Promise<Result>,
 ): Promise<Result> {
-  const child = await Child.start<Answer, Told>(name, task)
+  const child = await Child.start<Answer, News>(name, task)
   try {
     return await use(child)
   } finally {
@@ -61,8 +61,8 @@ export async function withChild<Answer, Told, Result>(
 }
 
 /** A child as its parent sees it. */
-export class Child<Answer, Told> {
-  onTold: (told: Told) => void = () => undefined
+export class Child<Answer, News> {
+  onNews: (news: News) => void = () => undefined
   /** Settles when it has ended though nobody asked for it, with words for why. */
   readonly died: Promise<string>
   private readonly name: string
@@ -72,9 +72,9 @@ export class Child<Answer, Told> {
   private isClosing = false
 
   /** Starts the program of that name, which lies beside this file. */
-  static async start<Answer, Told>(name: string, task: unknown): Promise<Child<Answer, Told>> {
+  static async start<Answer, News>(name: string, task: unknown): Promise<Child<Answer, News>> {
     const program = new URL(`${name}-child${extname(import.meta.url)}`, import.meta.url)
-    const child = new Child<Answer, Told>(name, fork(fileURLToPath(program)))
+    const child = new Child<Answer, News>(name, fork(fileURLToPath(program)))
     child.send({ kind: 'task', task })
     const died = child.died.then((why) => Promise.reject(new Error(why)))
     await Promise.race([new Promise<void>((resolve) => (child.onReady = resolve)), died])
@@ -103,8 +103,8 @@ export class Child<Answer, Told> {
     })
   }
 
-  tell(told: unknown): void {
-    this.send({ kind: 'told', told })
+  pass(news: unknown): void {
+    this.send({ kind: 'news', news })
   }
 
   /** Settles when the process has ended. */
@@ -120,14 +120,14 @@ export class Child<Answer, Told> {
     this.process.kill('SIGKILL')
   }
 
-  /** Nothing reaches one that has died: why it did is told by `died`. */
+  /** A child that has died gets nothing: `died` says why it did. */
   private send(message: ToChild): void {
     if (this.process.connected) this.process.send(message)
   }
 
   private hear(message: ToParent): void {
     if (message.kind === 'ready') this.onReady()
-    else if (message.kind === 'told') this.onTold(message.told as Told)
+    else if (message.kind === 'news') this.onNews(message.news as News)
     else this.waiting.shift()?.(message.answer as Answer)
   }
 }

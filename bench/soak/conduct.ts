@@ -18,7 +18,7 @@ import type { Setting } from './sample.ts'
 import { scheduleOf, type Schedule } from './schedule.ts'
 import { withSender, type Sender } from './sender.ts'
 import type { Outcome } from './summary.ts'
-import type { Incidents } from './verdict.ts'
+import type { Incidents } from './findings.ts'
 import { wallMs } from './wall.ts'
 import type { News, Vitals, WorkerTask } from './worker-child.ts'
 
@@ -44,7 +44,7 @@ export interface Conducted extends Outcome {
 export async function conduct(
   place: Place,
   options: Options,
-  tell: (line: string) => void,
+  print: (line: string) => void,
   interrupted: AbortSignal,
 ): Promise<Conducted | null> {
   const forWorker: WorkerTask = { place, concurrency }
@@ -53,7 +53,7 @@ export async function conduct(
     withChild<Diagnosis, never, Conducted | null>('doctor', forDoctor, (doctor) =>
       withSender(place, worker, (sender) =>
         withDatabase(place, (database) =>
-          new Conductor({ place, options, tell, interrupted, sender, worker, doctor, database }).perform(),
+          new Conductor({ place, options, print, interrupted, sender, worker, doctor, database }).perform(),
         ),
       ),
     ),
@@ -63,7 +63,7 @@ export async function conduct(
 interface Parts {
   readonly place: Place
   readonly options: Options
-  readonly tell: (line: string) => void
+  readonly print: (line: string) => void
   readonly interrupted: AbortSignal
   readonly sender: Sender
   readonly worker: Child<Vitals, News>
@@ -85,7 +85,7 @@ class Conductor {
     this.parts = parts
     this.load = new Load(sender, createSeededRandom(options.seed))
     this.schedule = scheduleOf(options.minutes)
-    worker.onTold = (news) => this.load.hear(news)
+    worker.onNews = (news) => this.load.hear(news)
     for (const child of [worker, doctor]) void child.died.then((why) => this.breakOff(why))
     interrupted.addEventListener('abort', () => this.over.abort())
     if (interrupted.aborted) this.over.abort()
@@ -107,8 +107,8 @@ class Conductor {
 
   private async calibrate(): Promise<Setting | null> {
     const { load, schedule, over } = this
-    const { place, options, tell } = this.parts
-    tell(`A closed loop of ${readable(openAtOnce)} open runs for ${readable(schedule.calibrateMs / 1_000)} s …`)
+    const { place, options, print } = this.parts
+    print(`A closed loop of ${readable(openAtOnce)} open runs for ${readable(schedule.calibrateMs / 1_000)} s …`)
     const capacity = await this.whileAttended(() => load.keepOpen(openAtOnce, schedule.calibrateMs, over.signal))
     if (over.signal.aborted) return null
     await load.settle(settleMs)
@@ -116,7 +116,7 @@ class Conductor {
     load.forget()
     const rate = capacity * options.share
     const percent = readable(options.share * 100)
-    tell(`Capacity ${readable(capacity)} runs/s; now ${percent} % of it arrives: ${readable(rate)} runs/s.`)
+    print(`Capacity ${readable(capacity)} runs/s; now ${percent} % of it arrives: ${readable(rate)} runs/s.`)
     return { machine: thisMachine(), store: place.kind, capacity, share: options.share, rate }
   }
 
@@ -147,11 +147,11 @@ class Conductor {
     await load.arriveAt(rate, beganMs + schedule.loadMs, mostOpen, over.signal)
     if (load.open >= mostOpen) this.breakOff(`${load.open} runs are open: the worker does not keep up.`)
     over.abort()
-    // Whoever died will not answer, and performs nothing any more.
+    // A process that died will not answer, and performs nothing any more.
     await Promise.race([sampling, parts.worker.died])
     if (this.broken === null) await load.settle(settleMs)
     if (this.broken === null && !parts.interrupted.aborted) {
-      parts.tell('Everything has ended; the doctor comes for the last time …')
+      parts.print('Everything has ended; the doctor comes for the last time …')
       await Promise.race([attending.then(() => doctor.visit()), parts.doctor.died])
     }
     const { mishaps, firstMishap } = load
@@ -167,9 +167,9 @@ class Conductor {
   private async keepSampling(recording: Recording, doctor: Doctor, beganMs: number): Promise<void> {
     const { load, schedule } = this
     const { signal } = this.over
-    const { worker, database, tell } = this.parts
+    const { worker, database, print } = this.parts
     let lastMs = beganMs
-    let toldMs = beganMs
+    let printedMs = beganMs
     while (!signal.aborted) {
       await setTimeout(schedule.sampleMs, undefined, { signal }).catch(() => undefined)
       const [vitals, size] = await Promise.all([worker.ask(), database.size()])
@@ -190,9 +190,9 @@ class Conductor {
       }
       // What is left of the last interval may be too short to say anything.
       if (!signal.aborted || ms >= schedule.sampleMs / 2) recording.sample(sample)
-      if (now - toldMs >= schedule.progressMs - schedule.sampleMs / 2) {
-        tell(progressLine(sample))
-        toldMs = now
+      if (now - printedMs >= schedule.progressMs - schedule.sampleMs / 2) {
+        print(progressLine(sample))
+        printedMs = now
       }
       lastMs = now
     }

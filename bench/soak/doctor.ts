@@ -26,7 +26,7 @@ export class Doctor {
   }
 
   /**
-   * Comes every so often until he is told not to come again, but rests at least so many times as long as he was at work. One
+   * Comes every so often until he is asked not to come again, but rests at least so many times as long as he was at work. One
    * visit may still be under way then.
    */
   async attend(everyMs: number, restPerWork: number, signal: AbortSignal): Promise<void> {

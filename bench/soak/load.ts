@@ -95,7 +95,7 @@ export class Load {
     }
   }
 
-  /** Sends to those who wait for news until it is told to stop. */
+  /** Sends to those who wait for news until it is asked to stop. */
   async broadcast(signal: AbortSignal): Promise<void> {
     for (let number = 1; !signal.aborted; number += 1) {
       await setTimeout(newsEveryMs, undefined, { signal }).catch(() => undefined)
@@ -153,7 +153,7 @@ export class Load {
     const kind = kindAt(this.fraction())
     this.orders += 1
     this.arrived += 1
-    // Chosen here, because its end may be told before the answer to its start is.
+    // Chosen here, because its end may be reported before the answer to its start is.
     const id = runId(this.orders % 2 ** 28)
     this.arrivals.set(id, { kind, at })
     this.send({ id, kind: kind.name, number: this.orders, at })

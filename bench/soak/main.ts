@@ -8,9 +8,9 @@ import { conduct } from './conduct.ts'
 import { helpText, parseOptions, type Options } from './options.ts'
 import { withPlace } from './place.ts'
 import { renderSummary } from './summary.ts'
-import { judge } from './verdict.ts'
+import { judge } from './findings.ts'
 
-/** Whoever launched us may pass on the signal that the terminal has sent to us as well: so soon, it is the same. */
+/** The process that launched us may pass on the signal that the terminal has sent to us as well: so soon, it is the same. */
 const echoMs = 1_000
 
 async function main(options: Options): Promise<void> {
@@ -31,14 +31,14 @@ async function main(options: Options): Promise<void> {
   process.off('SIGINT', interrupt).off('SIGTERM', interrupt)
   if (conducted === null) return console.log('It was interrupted before anything could be measured.')
   const { soak, incidents } = conducted
-  const verdict = judge(soak, incidents)
-  writeFileSync(`${options.out}.svg`, drawChart(soak, verdict))
+  const summary = judge(soak, incidents)
+  writeFileSync(`${options.out}.svg`, drawChart(soak, summary))
   console.log(`\n${renderSummary(conducted)}\n`)
-  for (const note of verdict.notes) console.log(note)
-  for (const finding of verdict.findings) console.error(`✗ ${finding}`)
-  if (verdict.findings.length === 0) console.log('✓ Nothing is wrong.')
+  for (const note of summary.notes) console.log(note)
+  for (const finding of summary.findings) console.error(`✗ ${finding}`)
+  if (summary.findings.length === 0) console.log('✓ Nothing is wrong.')
   console.log(`${options.out}.svg shows it, ${options.out}.ndjson holds it.`)
-  if (verdict.findings.length > 0) process.exitCode = 1
+  if (summary.findings.length > 0) process.exitCode = 1
 }
 
 try {

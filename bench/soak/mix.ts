@@ -22,7 +22,7 @@ export interface Kind {
   readonly signal?: { readonly name: string; readonly afterMs: number }
 }
 
-/** Somebody sends to it once in so many milliseconds. */
+/** A client sends to it once in so many milliseconds. */
 export const news = topic<number>('soak.news')
 export const newsEveryMs = 1_000
 
@@ -74,8 +74,8 @@ const refund = workflow('soak.refund', async (ctx, { number }: Order) => {
 })
 
 const reader = workflow('soak.reader', async (ctx, { number }: Order) => {
-  const told = await ctx.receive(news)
-  return ctx.step('read', async () => told + number)
+  const received = await ctx.receive(news)
+  return ctx.step('read', async () => received + number)
 })
 
 export const kinds: readonly Kind[] = [

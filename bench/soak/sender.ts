@@ -1,5 +1,5 @@
 // Who starts the runs and sends to them. On Postgres that is the process of the load, as a web server would beside its workers.
-// On SQLite it is the process of the worker, which the load only tells what arrives: two processes that write take turns at the
+// On SQLite it is the process of the worker, which gets only reports of what arrives: two processes that write take turns at the
 // one lock of the file, and who embeds SQLite mostly has one.
 
 import { setTimeout } from 'node:timers/promises'
@@ -28,22 +28,22 @@ export type Sender = (request: Request) => Promise<void>
 
 export function withSender<Result>(
   place: Place,
-  worker: Pick<Child<unknown, unknown>, 'tell'>,
+  worker: Pick<Child<unknown, unknown>, 'pass'>,
   use: (sender: Sender) => Promise<Result>,
 ): Promise<Result> {
-  if (place.kind === 'sqlite') return use(batched((requests) => worker.tell(requests)))
+  if (place.kind === 'sqlite') return use(batched((requests) => worker.pass(requests)))
   return withOpenPlace(place, (store) =>
     withHoldfast(store, workflows, (holdfast) => use((request) => perform(holdfast, request))),
   )
 }
 
-/** One message for all that is asked for in the same turn. Whether it could be done, the worker tells. */
-function batched(tell: (requests: readonly Request[]) => void): Sender {
+/** One message for all that is asked for in the same turn. The worker reports whether it could be done. */
+function batched(send: (requests: readonly Request[]) => void): Sender {
   let waiting: Request[] = []
   const flush = (): void => {
     const requests = waiting
     waiting = []
-    tell(requests)
+    send(requests)
   }
   return async (request) => {
     if (waiting.push(request) === 1) setImmediate(flush)
@@ -62,5 +62,5 @@ export async function perform(holdfast: Holdfast, request: Request): Promise<voi
   if (signal === undefined) return
   const leftMs = at + signal.afterMs - wallMs()
   if (leftMs > 0) await setTimeout(leftMs)
-  await holdfast.signal(id, signal.name, 'somebody')
+  await holdfast.signal(id, signal.name, 'a client')
 }

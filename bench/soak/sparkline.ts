@@ -4,7 +4,7 @@ import { median } from '../numbers.ts'
 
 const blocks = '▁▂▃▄▅▆▇█'
 
-/** At most so many characters wide; each tells the median of as many values. */
+/** At most so many characters wide; each shows the median of as many values. */
 export function sparkline(values: readonly number[], width: number): string {
   const columns = Math.min(width, values.length)
   const medians = Array.from({ length: columns }, (_, column) => {

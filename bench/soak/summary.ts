@@ -95,10 +95,10 @@ function renderVisits(visits: readonly Visit[]): string {
   const last = visits.at(-1)
   if (last === undefined) return 'The doctor came to no end.'
   const took = ({ from, to }: Visit): string => `${readable(to - from)} s`
-  const troubled = visits.filter(({ violations }) => violations.length > 0).length
+  const withFindings = visits.filter(({ violations }) => violations.length > 0).length
   return (
     `The doctor read everything ${visits.length} times, the last time in ${took(last)}, ` +
-    `and found ${troubled === 0 ? 'nothing wrong' : `something wrong ${troubled} times`}.`
+    `and found ${withFindings === 0 ? 'nothing wrong' : `something wrong ${withFindings} times`}.`
   )
 }
 

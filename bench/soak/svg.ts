@@ -13,7 +13,7 @@ export function text(content: string, attributes: Attributes): string {
   return element('text', attributes, escape(content))
 }
 
-/** What is shown to whoever rests the pointer on the element that it is in. */
+/** What is shown to a reader who rests the pointer on the element that it is in. */
 export function title(content: string): string {
   return element('title', {}, escape(content))
 }

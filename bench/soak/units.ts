@@ -10,7 +10,7 @@ const steps: readonly (readonly [number, string])[] = [
   [2 ** 10, 'KiB'],
 ]
 
-/** With its unit where the number alone would not tell. */
+/** With its unit where the number alone would not be clear. */
 export function inUnit(value: number, unit: Unit): string {
   switch (unit) {
     case 'bytes': {

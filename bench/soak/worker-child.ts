@@ -1,4 +1,4 @@
-// The process that performs the runs, and nothing else: its memory is what a soak is about. It tells which runs have ended, as
+// The process that performs the runs, and nothing else: its memory is what a soak is about. It says which runs have ended, as
 // soon as that is committed, and how it is when it is asked. On SQLite it also starts them: see sender.ts.
 
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -18,7 +18,7 @@ export interface WorkerTask {
 /** A run that has ended: its id, how, and when that was known to be committed, by the clock on the wall. */
 export type Ending = readonly [runId: string, status: string, at: number]
 
-/** What it tells unasked: what has ended, and what could not be done. */
+/** What it sends unasked: what has ended, and what could not be done. */
 export interface News {
   readonly endings: readonly Ending[]
   readonly failures: readonly { readonly request: Request; readonly why: string }[]
@@ -32,8 +32,8 @@ export interface Vitals {
   readonly lagMs: number
 }
 
-/** How often endings are told: seldom enough to cost little, often enough for a load that waits for them. */
-const tellEveryMs = 20
+/** How often endings are reported: seldom enough to cost little, often enough for a load that waits for them. */
+const reportEveryMs = 20
 const lookEveryMs = 100
 const loopResolutionMs = 5
 
@@ -45,10 +45,11 @@ await serveParent(async (task, parent) => {
   watchEndings(store, endings)
   const holdfast = await createHoldfast({ store, workflows, logger })
   const worker = await holdfast.work({ concurrency, signals: false })
-  const tell = (): void => {
-    if (endings.length + failures.length > 0) parent.tell({ endings: endings.splice(0), failures: failures.splice(0) })
+  const report = (): void => {
+    if (endings.length + failures.length > 0)
+      parent.report({ endings: endings.splice(0), failures: failures.splice(0) })
   }
-  const telling = setInterval(tell, tellEveryMs)
+  const reporting = setInterval(report, reportEveryMs)
   const vitals = watchVitals()
   return {
     answer: async () => vitals.take(),
@@ -59,9 +60,9 @@ await serveParent(async (task, parent) => {
     },
     async close() {
       await worker.stop()
-      clearInterval(telling)
+      clearInterval(reporting)
       vitals.stop()
-      tell()
+      report()
       await holdfast.close()
       await store.close()
     },

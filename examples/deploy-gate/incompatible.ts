@@ -1,4 +1,4 @@
-// The same change as somebody makes it who has forgotten the runs that are live: those that were charged would be asked to
+// The same change as a developer makes it who has forgotten the runs that are live: those that were charged would be asked to
 // reserve first.
 
 import { workflow } from '../../src/index.ts'

@@ -10,6 +10,7 @@ import { signalExits, type Io, type ProcessSignal } from './io.ts'
 import { lenient } from './lenient-payloads.ts'
 import { Printer } from './output/printer.ts'
 import { checkStore, type StoreNeed } from './input/store-address.ts'
+import { adviseModule } from './unknown-workflow.ts'
 import { usage } from './usage.ts'
 import { loadModule, requireWorkflows, type WorkflowModule } from './input/workflow-module.ts'
 
@@ -133,7 +134,7 @@ export class Call {
       await Promise.race([work(this), interrupted])
     } catch (error) {
       if (error instanceof Interrupted && error.isAtOnce) this.holdfast = null
-      throw error
+      throw adviseModule(error, this.moduleName())
     } finally {
       // From here on a signal has its usual effect.
       ignore()

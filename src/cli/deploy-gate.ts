@@ -8,6 +8,7 @@ import { findingLines, Findings, type FindingKind } from './output/findings.ts'
 import { Progress } from './output/progress.ts'
 import { openRecorded, type RecordedRun, type RecordedRuns } from './input/recorded-runs.ts'
 import { amount } from './output/text.ts'
+import { adviseModule } from './unknown-workflow.ts'
 
 /** A body that waits costs this process no CPU, so many may wait at once. */
 const runsAtOnce = 100
@@ -45,7 +46,11 @@ export async function checkAgainst(call: Call, { module, against }: Compared, op
   const runs = await recorded.count()
   const sample = Math.min(options.sample ?? runs, runs)
   const progress = new Progress(call.io, printer, sample)
-  const { replayed, findings } = await replayAll(recorded, { sample, of: runs }, progress)
+  const { replayed, findings } = await replayAll(
+    recorded,
+    { sample, of: runs, module: call.moduleName(module) },
+    progress,
+  )
   await progress.end()
   const { all, unlisted, runs: disagree } = findings
   const sampled = sample < runs ? ` (sampled ${number(sample)} of ${number(runs)})` : ''
@@ -65,7 +70,7 @@ export async function checkAgainst(call: Call, { module, against }: Compared, op
 
 async function replayAll(
   recorded: RecordedRuns,
-  { sample, of }: { readonly sample: number; readonly of: number },
+  { sample, of, module }: { readonly sample: number; readonly of: number; readonly module: string | undefined },
   progress: Progress,
 ): Promise<{ readonly replayed: number; readonly findings: Findings }> {
   const findings = new Findings()
@@ -73,7 +78,7 @@ async function replayAll(
   let replayed = 0
   const oneByOne = async (): Promise<void> => {
     for (let next = await runs.next(); next.done !== true; next = await runs.next()) {
-      const result = await outcomeOf(next.value)
+      const result = await outcomeOf(next.value, module)
       // It was removed after it was listed.
       if (isHoldfastError(result, 'RUN_NOT_FOUND')) continue
       findings.add(next.value, result)
@@ -98,12 +103,12 @@ function number(count: number): string {
   return count.toLocaleString('en-GB')
 }
 
-async function outcomeOf(run: RecordedRun): Promise<ReplayResult | HoldfastError> {
+async function outcomeOf(run: RecordedRun, module: string | undefined): Promise<ReplayResult | HoldfastError> {
   try {
     return await run.replay()
   } catch (error) {
     const isOfRun = isHoldfastError(error, 'WORKFLOW_UNKNOWN') || isHoldfastError(error, 'RUN_NOT_FOUND')
-    if (isOfRun) return error
+    if (isOfRun) return adviseModule(error, module)
     throw error
   }
 }

@@ -205,7 +205,7 @@ export class Client {
     unclaimedWarning.expect(type, id, Math.max(0, (dueAt(due, now) ?? now) - now))
   }
 
-  /** Starts a run with a message in its mailbox. If a run has its key or id already, tells which, and nothing has happened. */
+  /** Starts a run with a message in its mailbox. If a run has its key or id already, says which, and nothing has happened. */
   async startWithMessages(
     { workflow, input, options }: { workflow: Definition | string; input?: unknown; options: StartOptions },
     messageFor: (runId: string) => Promise<MessageDraft>,

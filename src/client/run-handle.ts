@@ -12,7 +12,7 @@ import type { RunEnd, Watcher } from '../engine/run-ends.ts'
 import type { Engine } from '../engine/engine.ts'
 import { isUnclaimed } from '../engine/unclaimed-warning.ts'
 import { checkAbortSignal, reading, type AbortOption } from './abort-option.ts'
-import { strayText, unreadMessages } from './read/unread.ts'
+import { unreadText, unreadMessages } from './read/unread.ts'
 import { runNotFound, runRemoved } from './run-reference.ts'
 import { signalRun, type SignalOptions, type SignalOutcome } from './send/send.ts'
 import { cancelRun, type CancelOutcome, type CancelOptions } from './control/run-control.ts'
@@ -135,7 +135,7 @@ export class RunHandle<Output> {
     return new HoldfastError(
       'RESULT_TIMEOUT',
       `Run ${this.id} has not ended within ${formatMs(timeoutMs)}: it is ${status}${text}.` +
-        `${strayText(unread?.names ?? [])} ${hopeOf(status)}`,
+        `${unreadText(unread?.names ?? [])} ${hopeOf(status)}`,
       { details: { runId: this.id, status, ...(run === undefined ? {} : { begun }) } },
     )
   }
@@ -170,7 +170,7 @@ function decodedOutput(
 
 function hopeOf(status: RunStatus | 'of unknown status'): string {
   return status === 'paused'
-    ? 'It goes on when it is resumed: holdfast.get() and `holdfast show` tell why it was paused.'
+    ? 'It goes on when it is resumed: holdfast.get() and `holdfast show` show why it was paused.'
     : 'It goes on; ask again later.'
 }
 

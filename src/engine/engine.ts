@@ -29,12 +29,13 @@ import { CallTimeouts } from './store/call-timeouts.ts'
 import { createCommitter, type Committer } from './batch/committer.ts'
 import { RunEnds } from './run-ends.ts'
 import { MailboxReader } from './batch/mailbox-reader.ts'
-import { MessageSender, type OutgoingMessage } from './batch/mailer.ts'
+import { MessageSender, type OutgoingMessage } from './batch/message-sender.ts'
 import { done, NotDone, CallerTimeouts, type Called, type Caller } from './batch/caller-timeouts.ts'
 import { Registry } from './registry.ts'
 import { StoreClock } from './store/store-clock.ts'
 import { createTransact, type TransactionRunner } from './store/transact.ts'
 import { UnclaimedWarning } from './unclaimed-warning.ts'
+import { quotedText } from '../core/text/printable.ts'
 
 export interface EngineOptions {
   readonly store: Store
@@ -185,7 +186,7 @@ export class Engine {
         return messages === undefined ? bytes : messages.reduce((sum, { data }) => sum + utf8Weight(data), bytes)
       },
       isBusy: (answer) => !(answer instanceof NotDone) && answer.taken === 'busy',
-      nameOf: ({ given: { id, type } }) => `the start of run ${id} of "${type}"`,
+      nameOf: ({ given: { id, type } }) => `the start of run ${id} of ${quotedText(type)}`,
       // An item that is busy is sent again, and has no result.
       resultOf: (_caller, started) => done(started) as Started,
     })

@@ -4,6 +4,10 @@
 import type { Definition } from '../core/definition/definition.ts'
 import { HoldfastError } from '../core/errors/error.ts'
 import { didYouMean, shown } from '../core/text/suggest.ts'
+import { quotedText } from '../core/text/printable.ts'
+
+/** What to do about a workflow that is not registered. The command line, which has no such call, says something else instead. */
+export const registerAdvice = 'Add it to createHoldfast({ workflows: […] }).'
 
 /** How many workflows an error names. */
 const mostNamed = 10
@@ -54,7 +58,7 @@ export class Registry {
     if (found === undefined) throw this.unknown(definition.type, definition.version)
     throw new HoldfastError(
       'WORKFLOW_UNKNOWN',
-      `Another workflow is registered as "${definition.type}" version ${definition.version}. ` +
+      `Another workflow is registered as ${quotedText(definition.type)} version ${definition.version}. ` +
         'Use the one that was given to createHoldfast: a module may have been loaded twice.',
       { details: { type: definition.type, version: definition.version } },
     )
@@ -68,7 +72,7 @@ export class Registry {
     if (versions.has(version)) {
       throw new HoldfastError(
         'WORKFLOW_EXISTS',
-        `Two workflows are called "${type}" version ${version}. Rename one, or give it another version.`,
+        `Two workflows are called ${quotedText(type)} version ${version}. Rename one, or give it another version.`,
         { details: { type, version } },
       )
     }
@@ -81,8 +85,8 @@ export class Registry {
     if (versions !== undefined) {
       return new HoldfastError(
         'WORKFLOW_UNKNOWN',
-        `Workflow "${type}" is registered here, but not its version ${version}. ` +
-          `Registered: version ${[...versions.keys()].join(', ')}. Add it to createHoldfast({ workflows: […] }).`,
+        `Workflow ${quotedText(type)} is registered here, but not its version ${version}. ` +
+          `Registered: version ${[...versions.keys()].join(', ')}. ${registerAdvice}`,
         { details: { type, version } },
       )
     }
@@ -92,8 +96,7 @@ export class Registry {
       known.length === 0 ? 'None is registered' : `Registered: ${known.slice(0, mostNamed).join(', ')}${more}`
     return new HoldfastError(
       'WORKFLOW_UNKNOWN',
-      `No workflow ${shown(type)} is registered here.${didYouMean(type, known)} ${list}. ` +
-        'Add it to createHoldfast({ workflows: […] }).',
+      `No workflow ${shown(type)} is registered here.${didYouMean(type, known)} ${list}. ${registerAdvice}`,
       { details: { type } },
     )
   }
@@ -104,7 +107,7 @@ export function collectDefinitions(
   workflows: readonly Definition[] | Readonly<Record<string, unknown>>,
 ): readonly Definition[] {
   if (typeof workflows !== 'object' || workflows === null || isDefinition(workflows)) {
-    const names = isDefinition(workflows) ? `the workflow "${workflows.type}" itself` : shown(workflows)
+    const names = isDefinition(workflows) ? `the workflow ${quotedText(workflows.type)} itself` : shown(workflows)
     throw new HoldfastError(
       'INVALID_OPTION',
       `createHoldfast({ workflows }) takes a list, workflows: [a, b], or a module of them. Got ${names}.`,

@@ -141,7 +141,7 @@ export class RunEnds {
     return runs
   }
 
-  /** Looks no more, and tells every watcher. */
+  /** Looks no more, and notifies every watcher. */
   close(): void {
     const waiting = [...this.watched.values()].flat()
     this.watched.clear()

@@ -7,6 +7,7 @@
 import type { Cancel, Ports } from '../core/runtime/ports.ts'
 import type { Run } from '../core/model/run.ts'
 import type { Store } from '../store.ts'
+import { quotedText } from '../core/text/printable.ts'
 
 /** Longer than any worker that is up and idle takes to look for work. */
 const patienceMs = 5_000
@@ -60,8 +61,8 @@ export class UnclaimedWarning {
     // If a worker performs runs of this type, the next start may look again.
     if (run === undefined || !isUnclaimed(run, this.now())) return void this.looks.delete(type)
     this.ports.logger.warn(
-      `Runs of "${type}" wait, and no worker has begun run ${runId} after ${patienceMs / 1_000} s. This process has no worker for ` +
-        `them: call holdfast.work() here, or start a worker elsewhere that has "${type}" among its workflows. If one is up, it is ` +
+      `Runs of ${quotedText(type)} wait, and no worker has begun run ${runId} after ${patienceMs / 1_000} s. This process has no worker for ` +
+        `them: call holdfast.work() here, or start a worker elsewhere that has ${quotedText(type)} among its workflows. If one is up, it is ` +
         `busy, or lacks version ${run.version}. This is said once.`,
       { type, version: run.version, run: runId },
     )

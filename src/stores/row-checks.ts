@@ -50,7 +50,7 @@ const isNone = (column: string, known: readonly string[]): string =>
 
 /**
  * Columns of a run that the engine cannot have written: values that there are not, and texts as far as their first and last
- * characters tell.
+ * characters show.
  */
 export const malformedRun = [
   isNone('status', runStatuses),

@@ -19,6 +19,7 @@ import { KnownKeys } from './claim/known-keys.ts'
 import { Performer } from './perform/performer.ts'
 import { Housekeeper } from './housekeeper.ts'
 import { Rescuer, type RecoveryCount } from './rescuer.ts'
+import { RetryLog } from './perform/retry-log.ts'
 import { Slots } from './perform/slots.ts'
 import { Witness } from './perform/suspect-witness.ts'
 import { checkBoolean } from '../core/text/check-option.ts'
@@ -48,6 +49,7 @@ export class Worker implements HeartbeatListener {
   private readonly witness: Witness
   private readonly heartbeat: Heartbeat
   private readonly firstMeetings = new FirstMeetings()
+  private readonly retryLog: RetryLog
   private readonly rescuer: Rescuer
   private readonly housekeeper: Housekeeper
   private readonly shutdownMs: number
@@ -74,6 +76,7 @@ export class Worker implements HeartbeatListener {
     const { concurrency = 100, cachedRuns = 10_000, inlineRetry = '2s', lease = '30s' } = options
     const { abortGrace = '30s', shutdownTimeout = '20s' } = options
     this.engine = engine
+    this.retryLog = new RetryLog(engine.ports)
     this.shutdownMs = toMs(shutdownTimeout, 'work({ shutdownTimeout })', patienceBounds)
     const host: WorkerHost = {
       ports: engine.ports,
@@ -84,6 +87,7 @@ export class Worker implements HeartbeatListener {
       heartbeat: (runId) => void this.lively.set(runId, (this.lively.get(runId) ?? 0) + 1),
       now: () => engine.clock.now(),
       firstMet: (run) => this.firstMeetings.of(run, engine.clock.now()),
+      attemptFailed: (failed) => this.retryLog.add(failed),
       untilIntervalMs: engine.untilIntervalMs,
       mailbox: engine.mailbox,
       prepare: (child) => engine.prepare(child),

@@ -17,37 +17,37 @@ function resultOf(samples: readonly number[], more: Partial<Result> = {}): Resul
   return { scenario, case: of, metric, unit, better, value: median(samples), samples, goal: null, ...more }
 }
 
-function verdictOf(row: Row, result: Result): string | undefined {
-  return compare({ rows: [row] }, [result])[0]?.verdict
+function changeOf(row: Row, result: Result): string | undefined {
+  return compare({ rows: [row] }, [result])[0]?.change
 }
 
 describe('a number', () => {
   it('stays within a twentieth of what it was, however alike its samples are', () => {
-    expect(verdictOf(rowOf(100), resultOf([105, 105, 105]))).toBe('same')
-    expect(verdictOf(rowOf(100), resultOf([106, 106, 106]))).toBe('worse')
-    expect(verdictOf(rowOf(100), resultOf([94, 94, 94]))).toBe('better')
+    expect(changeOf(rowOf(100), resultOf([105, 105, 105]))).toBe('same')
+    expect(changeOf(rowOf(100), resultOf([106, 106, 106]))).toBe('worse')
+    expect(changeOf(rowOf(100), resultOf([94, 94, 94]))).toBe('better')
   })
 
   it('may differ by as much as the samples of the baseline did', () => {
     const wide = rowOf(100, { low: 90, high: 115 })
-    expect(verdictOf(wide, resultOf([125, 125, 125]))).toBe('same')
-    expect(verdictOf(wide, resultOf([126, 126, 126]))).toBe('worse')
+    expect(changeOf(wide, resultOf([125, 125, 125]))).toBe('same')
+    expect(changeOf(wide, resultOf([126, 126, 126]))).toBe('worse')
   })
 
   it('may differ by as much as its samples do now', () => {
-    expect(verdictOf(rowOf(100), resultOf([100, 120, 121]))).toBe('same')
-    expect(verdictOf(rowOf(100), resultOf([110, 130, 131]))).toBe('worse')
+    expect(changeOf(rowOf(100), resultOf([100, 120, 121]))).toBe('same')
+    expect(changeOf(rowOf(100), resultOf([110, 130, 131]))).toBe('worse')
   })
 
   it('of which more is better is worse when it is less', () => {
     const share = { metric: 'engine / ceiling', better: 'higher' } as const
-    expect(verdictOf(rowOf(80, share), resultOf([60, 60, 60], share))).toBe('worse')
-    expect(verdictOf(rowOf(80, share), resultOf([90, 90, 90], share))).toBe('better')
+    expect(changeOf(rowOf(80, share), resultOf([60, 60, 60], share))).toBe('worse')
+    expect(changeOf(rowOf(80, share), resultOf([90, 90, 90], share))).toBe('better')
   })
 
   it('that is not measured any more has moved, and one that the baseline does not know has not', () => {
     const compared = compare({ rows: [rowOf(1)] }, [resultOf([1, 1, 1], { metric: 'WAL' })])
-    expect(compared.map(({ verdict }) => verdict)).toEqual(['gone', 'new'])
+    expect(compared.map(({ change }) => change)).toEqual(['gone', 'new'])
     expect(compared.map(hasMoved)).toEqual([true, false])
   })
 
@@ -62,15 +62,15 @@ describe('a number', () => {
 })
 
 describe('the table of a comparison', () => {
-  it('tells what moved, by how much, and how much would have been chance', () => {
+  it('says what moved, by how much, and how much would have been chance', () => {
     const rows = [rowOf(2), rowOf(80, { metric: 'engine / ceiling', unit: '%', better: 'higher', low: 76, high: 84 })]
     const results = [
       resultOf([2.5, 2.5, 2.5]),
       resultOf([78, 78, 78], { metric: 'engine / ceiling', unit: '%', better: 'higher' }),
     ]
     expect(renderComparison(compare({ rows }, results)).split('\n')).toEqual([
-      'scenario          metric              baseline   now  unit  moved by    spread  verdict',
-      '────────────────  ──────────────────  ────────  ────  ────  ────────  ────────  ───────',
+      'scenario          metric              baseline   now  unit  moved by    spread  change',
+      '────────────────  ──────────────────  ────────  ────  ────  ────────  ────────  ──────',
       'runs: 10 at once  CPU per run / loop      2.00  2.50  ×      +25.0 %  ± 5.00 %  worse',
       'runs: 10 at once  engine / ceiling        80.0  78.0  %      −2.50 %  ± 10.0 %  same',
       '',
@@ -113,6 +113,6 @@ describe('a comparison', () => {
       ['runs', 'steps'],
       measuring([150, 151, 152], [149, 150, 151]).measure,
     )
-    expect(compared.map(({ verdict }) => verdict)).toEqual(['worse', 'same'])
+    expect(compared.map(({ change }) => change)).toEqual(['worse', 'same'])
   })
 })

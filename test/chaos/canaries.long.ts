@@ -10,7 +10,7 @@ const minutes = 3
 
 describe('chaos with failovers to a standby that has lost touch', { timeout: 6 * 60_000 }, () => {
   it(`names every run that was acknowledged and is lost, and doubles none (seed ${seed})`, async () => {
-    const { violations, verdict, dumped } = await performChaos({
+    const { violations, result, dumped } = await performChaos({
       store: 'postgres',
       minutes: 0.7,
       seed,
@@ -20,7 +20,7 @@ describe('chaos with failovers to a standby that has lost touch', { timeout: 6 *
       print: (line) => console.log(line),
     })
     expect(violations.map(({ name }) => name)).toContain('start_not_lost')
-    expect(verdict?.counts).toMatchObject({ doubled: 0 })
+    expect(result?.counts).toMatchObject({ doubled: 0 })
     rmSync(dumped ?? '', { recursive: true })
   })
 })

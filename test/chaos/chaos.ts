@@ -1,4 +1,4 @@
-// A chaos run: a field of real processes, a steady load of runs on it, and nemeses that strike by a seeded schedule. The
+// A chaos run: a testbed of real processes, a steady load of runs on it, and nemeses that strike by a seeded schedule. The
 // doctor looks on all the time. Then everything is healed, whatever is open must end, and the checker decides.
 
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import type { Holdfast } from '../../src/index.ts'
-import { judge, type Verdict } from './checker.ts'
+import { judge, type CheckResult } from './checker.ts'
 import { openClient } from './client.ts'
 import { Driver } from './driver.ts'
 import { dump } from './dump.ts'
 import { readDeadLetters, readRuns, type Violation } from './evidence.ts'
-import { openField, type Plant, type StoreKind, type StrikeField } from './field.ts'
+import { openTestbed, type Plant, type StoreKind, type OpenTestbed } from './testbed.ts'
 import { History, operationsOf } from './history.ts'
 import { clockTime, missedGoal, tablesOf, total, type Format } from './report.ts'
 import { startStorm, type Storm } from './storm.ts'
@@ -31,14 +31,14 @@ export interface ChaosOptions {
   /** How the tables at its end are written. @default 'text' */
   readonly format?: Format
   readonly print: (line: string) => void
-  /** Is told how far it is. */
+  /** Is called with how far it is. */
   readonly onProgress?: (line: string) => void
 }
 
 export interface ChaosOutcome {
   readonly violations: readonly Violation[]
   /** Null if it was broken off before its end. */
-  readonly verdict: Verdict | null
+  readonly result: CheckResult | null
   /** How often something struck. */
   readonly faults: number
   /** By how much recoveries missed their goal; null if they met it, or if nothing can be said. */
@@ -60,22 +60,22 @@ export async function performChaos(options: ChaosOptions): Promise<ChaosOutcome>
   const path = join(folder, 'history.ndjson')
   const history = new History(path)
   const { store, workers, plant, print } = options
-  const field = await openField({ store, workers, plant, onEvent: (event) => history.happened(event) })
+  const testbed = await openTestbed({ store, workers, plant, onEvent: (event) => history.happened(event) })
   const command = commandOf(options)
-  const chaos = new Chaos(options, field, history)
+  const chaos = new Chaos(options, testbed, history)
   try {
     const outcome = await chaos.perform()
     const { violations } = outcome
     if (violations.length === 0 && options.keep !== true) return { ...outcome, command, dumped: null }
     for (const { name, text } of violations.slice(0, 30)) print(`  ✗ ${name}: ${text}`)
-    const dumped = await dump({ field, violations, history: { path, events: history.events }, command })
+    const dumped = await dump({ testbed, violations, history: { path, events: history.events }, command })
     const found = violations.length === 0 ? 'Nothing was wrong.' : `${violations.length} violations.`
     print(`  ${found} Everything about it: ${dumped}`)
     print(`  Again: ${command}`)
     return { ...outcome, command, dumped }
   } finally {
     await chaos.end()
-    await field.close()
+    await testbed.close()
     history.close()
     rmSync(folder, { recursive: true })
   }
@@ -89,43 +89,43 @@ interface Settling {
   readonly driver: Driver
   readonly watch: Watch
   readonly clients: readonly Holdfast[]
-  /** Settles when every errand is done. */
+  /** Settles when every task is done. */
   readonly ends: Promise<void>
 }
 
 class Chaos {
   private readonly options: ChaosOptions
-  private readonly field: StrikeField
+  private readonly testbed: OpenTestbed
   private readonly history: History
   private readonly began = Date.now()
   private readonly open: { close(): Promise<void> }[] = []
 
-  constructor(options: ChaosOptions, field: StrikeField, history: History) {
+  constructor(options: ChaosOptions, testbed: OpenTestbed, history: History) {
     this.options = options
-    this.field = field
+    this.testbed = testbed
     this.history = history
   }
 
   async perform(): Promise<Judged> {
-    const { field, history, options } = this
+    const { testbed, history, options } = this
     const { seed, minutes, only } = options
     const clients = [await this.client(), await this.client()]
-    const watch = await Watch.begin(field.url)
+    const watch = await Watch.begin(testbed.url)
     this.open.push({ close: () => watch.end() })
     const driver = new Driver({ history, clients, workflows: chaosWorkflows(null, 1), seed, customers })
     this.open.push({ close: () => driver.abandon() })
-    const storm = startStorm(field, { seed, only })
-    // Where it was broken off, what has struck is not waited for: nobody needs the field any more.
+    const storm = startStorm(testbed, { seed, only })
+    // Where it was broken off, what has struck is not waited for: nobody needs the testbed any more.
     this.open.push({ close: () => Promise.race([storm.stop(), setTimeout(stormMs)]) })
-    this.tellProgress(storm, driver, watch)
+    this.reportProgress(storm, driver, watch)
     const broken = await Promise.race([watch.alarm, setTimeout(minutes * 60_000, null, { ref: false })])
     if (broken !== null) {
-      return { violations: broken, verdict: null, faults: total(storm.counts), missedGoal: null }
+      return { violations: broken, result: null, faults: total(storm.counts), missedGoal: null }
     }
     const ends = driver.stop()
     await storm.stop()
-    await field.heal()
-    await finishDeploy(field)
+    await testbed.heal()
+    await finishDeploy(testbed)
     return this.settle({ storm, driver, watch, clients, ends })
   }
 
@@ -136,10 +136,10 @@ class Chaos {
 
   /** Everything works again: what is open ends, and everything is judged. */
   private async settle({ storm, driver, watch, clients, ends }: Settling): Promise<Judged> {
-    const { field, history, options } = this
+    const { testbed, history, options } = this
     const faults = total(storm.counts)
     const state = await Promise.race([watch.alarm, untilDone(ends, () => driver.open, stuckMs)])
-    if (typeof state !== 'string') return { violations: state, verdict: null, faults, missedGoal: null }
+    if (typeof state !== 'string') return { violations: state, result: null, faults, missedGoal: null }
     const stuck = state === 'stuck' ? [stuckAt(driver.open)] : []
     if (state === 'done') await driver.sweep()
     await driver.abandon()
@@ -147,38 +147,38 @@ class Chaos {
     await Promise.all(clients.map((client) => client.close()))
     const found = await watch.look()
     const reader = await this.client()
-    const verdict = judge({
+    const result = judge({
       operations: operationsOf(history.events),
-      effects: field.effects(),
-      goneAt: field.goneAt,
+      effects: testbed.effects(),
+      goneAt: testbed.goneAt,
       runs: await readRuns(reader),
       deadLetters: await readDeadLetters(reader),
       happened: history.events.filter(({ type }) => type === 'info'),
-      calls: field.calls(),
-      leaseMs: field.leaseMs,
+      calls: testbed.calls(),
+      leaseMs: testbed.leaseMs,
     })
     const { looks, skipped } = watch
     const seconds = (Date.now() - this.began) / 1000
-    const { leaseMs } = field
-    const report = { seconds, faults: storm.counts, counts: verdict.counts, looks, skippedLooks: skipped, leaseMs }
+    const { leaseMs } = testbed
+    const report = { seconds, faults: storm.counts, counts: result.counts, looks, skippedLooks: skipped, leaseMs }
     options.print(tablesOf(report, options.format ?? 'text'))
-    const missed = missedGoal(verdict.counts.recoveries, leaseMs)
-    return { violations: [...stuck, ...found, ...verdict.violations], verdict, faults, missedGoal: missed }
+    const missed = missedGoal(result.counts.recoveries, leaseMs)
+    return { violations: [...stuck, ...found, ...result.violations], result, faults, missedGoal: missed }
   }
 
   private async client(): Promise<Holdfast> {
-    const client = await openClient(this.field.url)
+    const client = await openClient(this.testbed.url)
     this.open.push(client)
     return client
   }
 
-  private tellProgress(storm: Storm, driver: Driver, watch: Watch): void {
+  private reportProgress(storm: Storm, driver: Driver, watch: Watch): void {
     const { onProgress = () => undefined } = this.options
     const timer = setInterval(() => {
       const { done, open } = driver
       onProgress(
-        `  ${clockTime(Date.now() - this.began)}  ${total(storm.counts)} faults, ${done} errands done, ` +
-          `${open} errands and ${watch.open} runs open, ${watch.looks} looks`,
+        `  ${clockTime(Date.now() - this.began)}  ${total(storm.counts)} faults, ${done} tasks done, ` +
+          `${open} tasks and ${watch.open} runs open, ${watch.looks} looks`,
       )
     }, progressMs)
     this.open.push({ close: async () => clearInterval(timer) })
@@ -186,16 +186,16 @@ class Chaos {
 }
 
 function stuckAt(open: number): Violation {
-  return { name: 'errands_end', text: `${open} errands did not become fewer for ${stuckMs} ms`, runs: [] }
+  return { name: 'tasks_end', text: `${open} tasks did not become fewer for ${stuckMs} ms`, runs: [] }
 }
 
-/** Everybody has the new build: what one has begun with it can end. */
-async function finishDeploy({ crew }: StrikeField): Promise<void> {
-  for (const post of crew.posts) post.version = 2
-  const old = crew.posts.map(({ hand }) => hand).filter(({ version }) => version === 1)
-  for (const hand of old) hand.signal('SIGTERM')
+/** All workers have the new build: what one has begun with it can end. */
+async function finishDeploy({ supervisor }: OpenTestbed): Promise<void> {
+  for (const post of supervisor.posts) post.version = 2
+  const old = supervisor.posts.map(({ worker }) => worker).filter(({ version }) => version === 1)
+  for (const worker of old) worker.signal('SIGTERM')
   await Promise.all(old.map(({ exited }) => exited))
-  await crew.complete()
+  await supervisor.complete()
 }
 
 function commandOf({ minutes, seed, store, workers, plant, only }: ChaosOptions): string {

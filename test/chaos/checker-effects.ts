@@ -10,7 +10,7 @@ import {
   type FinalRun,
   type Violation,
 } from './evidence.ts'
-import type { Effect } from './field.ts'
+import type { Effect } from './testbed.ts'
 import { undoOf } from './workload.ts'
 import { valueOf } from './workload-answers.ts'
 
@@ -25,7 +25,7 @@ const pauseNoticeMs = 250
 
 /** Bodies of one step at the same time, each under a lease that was valid. */
 export function* exclusive({ effects, goneAt }: Evidence): Iterable<Violation> {
-  const over = ({ hand, ended }: Effect): number => Math.min(ended ?? Infinity, goneAt.get(hand) ?? Infinity)
+  const over = ({ worker, ended }: Effect): number => Math.min(ended ?? Infinity, goneAt.get(worker) ?? Infinity)
   for (const group of grouped(effects, ({ run, step }) => `${run} ${step}`).values()) {
     for (const [index, later] of group.entries()) {
       for (const earlier of group.slice(0, index)) {
@@ -33,7 +33,7 @@ export function* exclusive({ effects, goneAt }: Evidence): Iterable<Violation> {
         if (shared <= noiseMs) continue
         const text =
           `step ${later.step} of ${later.run} was performed twice at once for ${shared} ms, ` +
-          `by ${earlier.hand} (${earlier.mark}) and ${later.hand} (${later.mark})`
+          `by ${earlier.worker} (${earlier.mark}) and ${later.worker} (${later.mark})`
         yield { name: 'effect_exclusive', text, runs: [later.run] }
       }
     }
@@ -142,8 +142,8 @@ export function* resting({ effects, runs, goneAt }: Evidence): Iterable<Violatio
       const next = run.journal[pause.seq]
       const from = pause.at.getTime() + pauseNoticeMs
       const to = next?.at.getTime() ?? Infinity
-      for (const { hand, step, began } of byRun.get(run.id) ?? []) {
-        if (began <= from || began >= to - skewMs || (goneAt.get(hand) ?? Infinity) <= began) continue
+      for (const { worker, step, began } of byRun.get(run.id) ?? []) {
+        if (began <= from || began >= to - skewMs || (goneAt.get(worker) ?? Infinity) <= began) continue
         yield { name: 'paused_rests', text: `${run.id} began ${step} while it was paused`, runs: [run.id] }
       }
     }

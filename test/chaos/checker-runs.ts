@@ -1,5 +1,5 @@
-// Judges runs by what their clients were told: who was acknowledged is there, once, ended as it must, and told the same to
-// everybody.
+// Judges runs by what their clients were answered: a run that was acknowledged is there, once, ended as it must, and shows the same to
+// every client.
 
 import { isDeepStrictEqual } from 'node:util'
 import { entries, grouped, inputOf, isPoisoned, type Evidence, type FinalRun, type Violation } from './evidence.ts'
@@ -101,7 +101,7 @@ function* familyOf(parent: FinalRun | undefined, children: readonly FinalRun[]):
   yield { name: 'child_once', text, runs: [parent.id] }
 }
 
-/** Who was told that a run is cancelled, or will be, finds it so; and nothing follows an end. */
+/** A client that was answered that a run is cancelled, or will be, finds it so; and nothing follows an end. */
 export function* cancelled({ operations, runs }: Evidence): Iterable<Violation> {
   const byId = new Map(runs.map((run) => [run.id, run]))
   for (const { type, args, value } of calls(operations, 'cancel')) {
@@ -110,7 +110,7 @@ export function* cancelled({ operations, runs }: Evidence): Iterable<Violation> 
     if (status === 'cancelled') continue
     yield {
       name: 'cancel_is_kept',
-      text: `${args.run} was told ${value.outcome}, and is ${status ?? 'gone'}`,
+      text: `${args.run} was answered ${value.outcome}, and is ${status ?? 'gone'}`,
       runs: [args.run],
     }
   }
@@ -121,8 +121,8 @@ export function* cancelled({ operations, runs }: Evidence): Iterable<Violation> 
   }
 }
 
-/** What a client was told of an end stands in the journal. */
-export function* told({ operations, runs }: Evidence): Iterable<Violation> {
+/** What a client was answered about an end stands in the journal. */
+export function* reported({ operations, runs }: Evidence): Iterable<Violation> {
   const byId = new Map(runs.map((run) => [run.id, run]))
   for (const { type, args, value } of calls(operations, 'result')) {
     if (type !== 'ok') continue
@@ -130,11 +130,11 @@ export function* told({ operations, runs }: Evidence): Iterable<Violation> {
     if (run?.status === value.status) {
       if (value.status !== 'succeeded' || isDeepStrictEqual(run.journal.at(-1)?.data, value.output)) continue
     }
-    yield { name: 'result_is_recorded', text: `${args.run} told a client of another end`, runs: [args.run] }
+    yield { name: 'result_is_recorded', text: `${args.run} answered a client with another end`, runs: [args.run] }
   }
 }
 
-/** What a run shows grows; who looks again, after having been told, never sees less. */
+/** What a run shows grows; a client that looks again after an answer never sees less. */
 export function* growing({ operations }: Evidence): Iterable<Violation> {
   const seen = new Map<string, { readonly at: number; readonly value: number }[]>()
   for (const { type, args, value, invokedAt, at } of calls(operations, 'query')) {

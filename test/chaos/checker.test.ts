@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import type { JournalEntry, RunStatus } from '../../src/index.ts'
 import { judge } from './checker.ts'
 import type { Evidence, FinalRun } from './evidence.ts'
-import type { Effect } from './field.ts'
+import type { Effect } from './testbed.ts'
 import type { Operation } from './history.ts'
 import { items, type Inputs, type Kind } from './workload.ts'
 
@@ -46,25 +46,25 @@ function made(kind: Kind, status: RunStatus, entries: readonly JournalEntry[]): 
   return { id: 'r', kind, status, tags: ['start-1'], idempotencyKey: 'key', parentId: null, journal: entries }
 }
 
-const effect = (name: string, mark: string, began: number, ended: number | null, hand = 'w1'): Effect => {
-  return { hand, run: 'r', step: name, attempt: 1, key: `r:1:${name}`, mark, began, ended }
+const effect = (name: string, mark: string, began: number, ended: number | null, worker = 'w1'): Effect => {
+  return { worker, run: 'r', step: name, attempt: 1, key: `r:1:${name}`, mark, began, ended }
 }
 
-type Told = Pick<Operation, 'f' | 'args' | 'type' | 'value'>
+type Recorded = Pick<Operation, 'f' | 'args' | 'type' | 'value'>
 
-function operations(...told: readonly Told[]): readonly Operation[] {
-  return told.map((one, index) => {
+function operations(...recorded: readonly Recorded[]): readonly Operation[] {
+  return recorded.map((one, index) => {
     return { ...one, id: index + 1, proc: 'client-0', invokedAt: index * 10, at: index * 10 + 5 } as Operation
   })
 }
 
-const start = (input: unknown, kind: Kind, run = 'r', tag = 'start-1'): Told => {
+const start = (input: unknown, kind: Kind, run = 'r', tag = 'start-1'): Recorded => {
   return { f: 'start', args: { kind, input, idempotencyKey: 'key', tag }, type: 'ok', value: { run } }
 }
-const signal = (id: string, order: number, name = 'mail', outcome = 'queued'): Told => {
+const signal = (id: string, order: number, name = 'mail', outcome = 'queued'): Recorded => {
   return { f: 'signal', args: { run: 'r', name, id, order }, type: 'ok', value: { outcome } }
 }
-const broadcast = (id: string): Told => {
+const broadcast = (id: string): Recorded => {
   return { f: 'broadcast', args: { topic: items.name, id }, type: 'ok', value: { outcome: 'queued' } }
 }
 
@@ -150,8 +150,8 @@ function rewritten(evidence: Made, ...rest: readonly Partial<JournalEntry>[]): M
   return { ...evidence, runs: [{ ...run!, journal: journal(run!.journal[0]?.data, ...rest) }] }
 }
 
-function also(evidence: Made, ...told: readonly Told[]): Made {
-  return { ...evidence, operations: [...evidence.operations, ...operations(...told)] }
+function also(evidence: Made, ...recorded: readonly Recorded[]): Made {
+  return { ...evidence, operations: [...evidence.operations, ...operations(...recorded)] }
 }
 
 const names = (evidence: Evidence): readonly string[] => [
@@ -170,8 +170,8 @@ describe('the judge of a chaos run', () => {
     expect(judge(evidence)).toMatchObject({ violations: [], counts: { lost: 0, doubled: 0 } })
   })
 
-  const cancel = (outcome: string): Told => ({ f: 'cancel', args: { run: 'r' }, type: 'ok', value: { outcome } })
-  const query = (value: number): Told => ({ f: 'query', args: { run: 'r', name: 'done' }, type: 'ok', value })
+  const cancel = (outcome: string): Recorded => ({ f: 'cancel', args: { run: 'r' }, type: 'ok', value: { outcome } })
+  const query = (value: number): Recorded => ({ f: 'query', args: { run: 'r', name: 'done' }, type: 'ok', value })
   const other = { ...slept.runs[0]!, id: 'other' }
   const cases: readonly (readonly [string, string, Made])[] = [
     ['start_not_lost', 'a run that was acknowledged and is gone', { ...slept, runs: [], effects: [] }],
@@ -276,7 +276,7 @@ describe('the judge of a chaos run', () => {
       },
     ],
     [
-      'field',
+      'testbed',
       'a worker that did not leave as it was asked',
       { ...slept, happened: [{ id: 9, proc: 'violation', type: 'info', f: 'w1 stays', args: {}, value: null, at: 0 }] },
     ],

@@ -1,14 +1,14 @@
 // Decides over a chaos run when everything is over. Every check is linear, or nearly, in what it reads, has a name that
-// a report tells, and looks at one promise; what must be true of every state of the store is the doctor's business.
+// a report shows, and looks at one promise; what must be true of every state of the store is the doctor's business.
 
 import { exclusive, founded, keyed, owned, resting, timely, undone } from './checker-effects.ts'
-import { answered, cancelled, growing, keyedOnce, retried, started, told } from './checker-runs.ts'
+import { answered, cancelled, growing, keyedOnce, retried, started, reported } from './checker-runs.ts'
 import { queued, signalled } from './checker-signals.ts'
 import { entries, grouped, isBlamed, type Evidence, type Violation } from './evidence.ts'
 import { unknownOutcomes } from './history.ts'
 import { recoveries, type Recovery } from './recovery.ts'
 
-export interface Verdict {
+export interface CheckResult {
   readonly violations: readonly Violation[]
   readonly counts: Counts
 }
@@ -29,7 +29,7 @@ export interface Counts {
   readonly lost: number
   readonly doubled: number
   readonly unknown: number
-  /** From the loss of a holder until somebody went on with the run, each with its causes. */
+  /** From the loss of a holder until another holder went on with the run, each with its causes. */
   readonly recoveries: readonly Recovery[]
 }
 
@@ -38,7 +38,7 @@ const checks: readonly ((evidence: Evidence) => Iterable<Violation>)[] = [
   keyedOnce,
   answered,
   cancelled,
-  told,
+  reported,
   growing,
   retried,
   signalled,
@@ -57,7 +57,7 @@ const checks: readonly ((evidence: Evidence) => Iterable<Violation>)[] = [
 const lost = new Set(['start_not_lost', 'signal_not_lost', 'item_not_lost', 'ends_after_heal', 'effect_has_run'])
 const doubled = new Set(['effect_exclusive', 'step_recorded_once', 'signal_once', 'item_once', 'child_once'])
 
-export function judge(evidence: Evidence): Verdict {
+export function judge(evidence: Evidence): CheckResult {
   const violations = checks.flatMap((check) => [...check(evidence)])
   const { runs, effects, operations } = evidence
   const isSent = (f: string): boolean => f === 'signal' || f === 'broadcast'
@@ -90,9 +90,9 @@ function* blameless({ runs }: Evidence): Iterable<Violation> {
   }
 }
 
-/** What the field itself has seen go wrong, such as a worker that did not stop when it was told to. */
+/** What the testbed itself has seen go wrong, such as a worker that did not stop when it was asked to. */
 function* struck({ happened }: Evidence): Iterable<Violation> {
-  for (const { proc, f } of happened) if (proc === 'violation') yield { name: 'field', text: f, runs: [] }
+  for (const { proc, f } of happened) if (proc === 'violation') yield { name: 'testbed', text: f, runs: [] }
 }
 
 function sum(numbers: readonly number[]): number {

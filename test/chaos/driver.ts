@@ -1,38 +1,38 @@
-// A steady load: so many clients, each with one errand at a time, so that the number of open runs is bounded and the load
+// A steady load: so many clients, each with one task at a time, so that the number of open runs is bounded and the load
 // grows with what the workers manage. The seed decides what they do; the machine decides when.
 
 import { Draw } from '../simulation/draw.ts'
 import { createSeededRandom } from '../../src/testing/index.ts'
-import { Abandoned, Desk, type DeskOptions } from './desk.ts'
-import { doErrand } from './errands.ts'
+import { Abandoned, RecordingClient, type RecordingClientOptions } from './recording-client.ts'
+import { performTask } from './client-tasks.ts'
 
-export interface DriverOptions extends DeskOptions {
+export interface DriverOptions extends RecordingClientOptions {
   readonly seed: number
-  /** How many errands are done at once. */
+  /** How many tasks are done at once. */
   readonly customers: number
 }
 
 export class Driver {
-  /** How many errands were begun, and how many are done. */
+  /** How many tasks were begun, and how many are done. */
   begun = 0
   done = 0
-  private readonly desk: Desk
+  private readonly client: RecordingClient
   private readonly customers: readonly Promise<void>[]
   private isStopped = false
 
   constructor({ seed, customers, ...options }: DriverOptions) {
-    this.desk = new Desk(options)
+    this.client = new RecordingClient(options)
     this.customers = Array.from({ length: customers }, (_, index) => this.serve(index, seed))
-    // Whoever waits for them is told; until then nobody may.
+    // Calls that wait for them are answered then, and none before.
     for (const customer of this.customers) customer.catch(() => undefined)
   }
 
-  /** How many errands are on their way. */
+  /** How many tasks are on their way. */
   get open(): number {
     return this.begun - this.done
   }
 
-  /** No errand is begun any more. Settles when those that were are done. */
+  /** No task is begun any more. Settles when those that were are done. */
   async stop(): Promise<void> {
     this.isStopped = true
     await Promise.all(this.customers)
@@ -41,14 +41,14 @@ export class Driver {
   /** Takes whatever is left of the items of the queue, so that it is known what became of each. */
   async sweep(): Promise<void> {
     const all = { n: 'sweeper', ms: 0, count: 1_000_000, idleMs: 4_000 }
-    const run = await this.desk.start('sweeper', 'consume', all, 'sweeper')
-    if (run !== null) await this.desk.ended('sweeper', run)
+    const run = await this.client.start('sweeper', 'consume', all, 'sweeper')
+    if (run !== null) await this.client.ended('sweeper', run)
   }
 
   /** Whatever is on its way is left alone. */
   async abandon(): Promise<void> {
     this.isStopped = true
-    this.desk.abandon()
+    this.client.abandon()
     await Promise.allSettled(this.customers)
   }
 
@@ -58,7 +58,7 @@ export class Driver {
     for (let number = 1; !this.isStopped; number += 1) {
       this.begun += 1
       try {
-        await doErrand({ desk: this.desk, draw, proc, name: `${index}.${number}` })
+        await performTask({ client: this.client, draw, proc, name: `${index}.${number}` })
       } catch (error) {
         if (error instanceof Abandoned) return
         throw error

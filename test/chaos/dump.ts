@@ -1,5 +1,5 @@
 // What is needed to understand a chaos run that failed, written into a folder before everything is taken down: the runs that
-// it is about, what the server was doing, what everybody said last, and what was done to them when.
+// it is about, what the server was doing, what every process said last, and what was done to them when.
 
 import { copyFileSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,11 +7,11 @@ import { join } from 'node:path'
 import { Client } from 'pg'
 import { openClient } from './client.ts'
 import type { Violation } from './evidence.ts'
-import type { Field } from './field.ts'
+import type { Testbed } from './testbed.ts'
 import type { HistoryEvent } from './history.ts'
 
 export interface DumpOptions {
-  readonly field: Field
+  readonly testbed: Testbed
   readonly violations: readonly Violation[]
   readonly history: { readonly path: string; readonly events: readonly HistoryEvent[] }
   /** What repeats the run. */
@@ -22,7 +22,7 @@ const mostRuns = 20
 const serverLogLength = 200_000
 
 /** Gives the path of the folder. What cannot be had is left out: a dump must not hide what went wrong. */
-export async function dump({ field, violations, history, command }: DumpOptions): Promise<string> {
+export async function dump({ testbed, violations, history, command }: DumpOptions): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-chaos-failed-'))
   const write = (name: string, text: string): void => writeFileSync(join(folder, name), text)
   const lines = (list: readonly unknown[]): string => list.map((one) => `${JSON.stringify(one)}\n`).join('')
@@ -34,19 +34,19 @@ export async function dump({ field, violations, history, command }: DumpOptions)
     'timeline',
     history.events
       .filter(({ proc }) => !isClient(proc))
-      .map(told)
+      .map(eventLine)
       .join(''),
   )
-  write('effects.ndjson', lines(field.effects().filter(({ run }) => runs.includes(run))))
-  write('calls.ndjson', lines(field.calls()))
-  write('gone-at.ndjson', lines([...field.goneAt]))
-  write('server.log', field.serverLog().slice(-serverLogLength))
+  write('effects.ndjson', lines(testbed.effects().filter(({ run }) => runs.includes(run))))
+  write('calls.ndjson', lines(testbed.calls()))
+  write('gone-at.ndjson', lines([...testbed.goneAt]))
+  write('server.log', testbed.serverLog().slice(-serverLogLength))
   mkdirSync(join(folder, 'workers'))
-  for (const { id, tail } of field.hands) write(join('workers', id), `${tail.join('\n')}\n`)
-  write('runs.ndjson', lines(await settled(runsOf(field.url, runs))))
-  if (!field.url.startsWith('sqlite:')) {
-    write('activity.ndjson', lines(await settled(rowsOf(field.url, 'select * from pg_stat_activity'))))
-    write('locks.ndjson', lines(await settled(rowsOf(field.url, 'select * from pg_locks'))))
+  for (const { id, tail } of testbed.workers) write(join('workers', id), `${tail.join('\n')}\n`)
+  write('runs.ndjson', lines(await settled(runsOf(testbed.url, runs))))
+  if (!testbed.url.startsWith('sqlite:')) {
+    write('activity.ndjson', lines(await settled(rowsOf(testbed.url, 'select * from pg_stat_activity'))))
+    write('locks.ndjson', lines(await settled(rowsOf(testbed.url, 'select * from pg_locks'))))
   }
   return folder
 }
@@ -55,7 +55,7 @@ function isClient(proc: string): boolean {
   return proc.startsWith('client-') || proc === 'sweeper'
 }
 
-function told({ at, proc, f, args }: HistoryEvent): string {
+function eventLine({ at, proc, f, args }: HistoryEvent): string {
   return `${new Date(at).toISOString()} ${proc} ${f} ${JSON.stringify(args)}\n`
 }
 

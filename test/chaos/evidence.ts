@@ -1,17 +1,17 @@
-// What is left after a chaos run, and all that its checker may look at: what the clients were told, what the sink saw, and
+// What is left after a chaos run, and all that its checker may look at: what the clients were answered, what the sink saw, and
 // every run with its journal.
 
 import { acquittalNote } from '../../src/core/rows/engine-notes.ts'
 import type { Holdfast, JournalEntry, RunStatus } from '../../src/index.ts'
-import type { StoreCall } from './account.ts'
-import type { Effect } from './field.ts'
+import type { StoreCall } from './store-call-log.ts'
+import type { Effect } from './testbed.ts'
 import type { HistoryEvent, Operation } from './history.ts'
 import { offers, typePrefix, type Inputs, type Kind, type Trace } from './workload.ts'
 
 export interface Evidence {
   readonly operations: readonly Operation[]
   readonly effects: readonly Effect[]
-  /** Until when the leases of a tenure could be valid; see the field. */
+  /** Until when the leases of a tenure could be valid; see the testbed. */
   readonly goneAt: ReadonlyMap<string, number>
   readonly runs: readonly FinalRun[]
   /** What was sent to runs and kept when they had ended. */

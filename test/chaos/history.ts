@@ -1,10 +1,10 @@
-// What the driver asked for and what it was told, line by line, as Jepsen writes it: `invoke`, and then `ok`, `fail` (it has
+// What the driver asked for and what it was answered, line by line, as Jepsen writes it: `invoke`, and then `ok`, `fail` (it has
 // not happened and never will) or `info` (nobody knows: it may have happened, or may yet). What happens to processes is
 // written between, as `info` of the nemesis. The checker reads nothing else of the driver.
 
 import { closeSync, openSync, writeSync } from 'node:fs'
 import type { RunStatus } from '../../src/index.ts'
-import type { FieldEvent } from './field.ts'
+import type { TestbedEvent } from './testbed.ts'
 import type { Kind } from './workload.ts'
 
 /** The operations of the driver: what each is asked with, and what it answers. */
@@ -92,12 +92,12 @@ export class History {
   }
 
   /** Something happened to processes, or to the server. */
-  happened({ at, kind, text, details = {} }: FieldEvent): void {
+  happened({ at, kind, text, details = {} }: TestbedEvent): void {
     this.ids += 1
     this.write({ id: this.ids, proc: kind, type: 'info', f: text, args: details, value: null, at })
   }
 
-  /** What comes later, from whoever was left behind, is not written down any more. */
+  /** What comes later, from a call that was left behind, is not written down any more. */
   close(): void {
     if (this.file !== null) closeSync(this.file)
     this.file = null

@@ -8,7 +8,7 @@
 
 import { parseArgs } from 'node:util'
 import { performChaos } from './chaos.ts'
-import type { Plant, StoreKind } from './field.ts'
+import type { Plant, StoreKind } from './testbed.ts'
 import { nemeses } from './nemeses/index.ts'
 
 const { values } = parseArgs({
@@ -38,8 +38,8 @@ const places: Readonly<Record<StoreKind, string>> = {
   citus: 'a cluster of Citus of its own with fsync',
 }
 const where = places[store]
-const tell = values.markdown ? console.error : console.log
-tell(`chaos: ${minutes} min, ${workers} workers on ${where}, seed ${seed}, planted: ${plant}`)
+const print = values.markdown ? console.error : console.log
+print(`chaos: ${minutes} min, ${workers} workers on ${where}, seed ${seed}, planted: ${plant}`)
 const { violations, missedGoal } = await performChaos({
   store,
   plant,
@@ -50,10 +50,10 @@ const { violations, missedGoal } = await performChaos({
   keep: values.keep,
   format: values.markdown ? 'markdown' : 'text',
   print: (line) => console.log(line),
-  onProgress: (line) => tell(line),
+  onProgress: (line) => print(line),
 })
 const missed = values.restarts ? null : missedGoal
-if (missed !== null) tell(`  ✗ recovery_goal: ${missed}.`)
+if (missed !== null) print(`  ✗ recovery_goal: ${missed}.`)
 process.exitCode = violations.length === 0 && missed === null ? 0 : 1
 
 function oneOf<Word extends string>(option: string, given: string, words: readonly Word[]): Word {

@@ -1,11 +1,11 @@
-// Every nemesis strikes once, on a real field with work in it, and hits; afterwards everything works again. What it leaves
+// Every nemesis strikes once, on a real testbed with work in it, and hits; afterwards everything works again. What it leaves
 // behind is judged elsewhere: here it is shown that a storm is one.
 
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createHoldfast, type Holdfast } from '../../src/index.ts'
 import { Draw } from '../simulation/draw.ts'
-import { openField, type FieldEvent, type StoreKind, type StrikeField } from './field.ts'
+import { openTestbed, type TestbedEvent, type StoreKind, type OpenTestbed } from './testbed.ts'
 import { nemeses } from './nemeses/index.ts'
 import { startStorm } from './storm.ts'
 import { chaosWorkflows } from './workload.ts'
@@ -15,15 +15,15 @@ const silent = { debug: () => undefined, info: () => undefined, warn: () => unde
 const { retry } = chaosWorkflows(null, 1)
 
 describe.each<StoreKind>(['sqlite', 'postgres'])('on %s', { timeout: 60_000 }, (store) => {
-  const events: FieldEvent[] = []
-  let field: StrikeField
+  const events: TestbedEvent[] = []
+  let testbed: OpenTestbed
   let client: Holdfast
   let isOver = false
   let load: Promise<void>
 
   beforeAll(async () => {
-    field = await openField({ store, workers: 2, leaseMs: 1_500, onEvent: (event) => events.push(event) })
-    client = await createHoldfast({ store: field.url, workflows: [retry], logger: silent })
+    testbed = await openTestbed({ store, workers: 2, leaseMs: 1_500, onEvent: (event) => events.push(event) })
+    client = await createHoldfast({ store: testbed.url, workflows: [retry], logger: silent })
     load = keepBusy()
   }, 60_000)
 
@@ -31,7 +31,7 @@ describe.each<StoreKind>(['sqlite', 'postgres'])('on %s', { timeout: 60_000 }, (
     isOver = true
     await load
     await client.close()
-    await field.close()
+    await testbed.close()
   }, 60_000)
 
   /** Without work a nemesis hits nobody. */
@@ -51,17 +51,17 @@ describe.each<StoreKind>(['sqlite', 'postgres'])('on %s', { timeout: 60_000 }, (
     // A blow may hit nothing, as when nobody asks for anything while statements are cancelled: then it is dealt again, as in
     // a storm.
     let blow = 0
-    const strike = (): Promise<boolean> => nemesis.strike(field, Draw.of(1, 'nemesis', ++blow), last)
+    const strike = (): Promise<boolean> => nemesis.strike(testbed, Draw.of(1, 'nemesis', ++blow), last)
     await expect.poll(strike, { timeout: 30_000 }).toBe(true)
-    await field.heal()
+    await testbed.heal()
     const run = await client.start(retry, { n: 'after', ms: 1, failures: 0 })
     expect(await run.result({ timeout: '20s' })).toEqual(['stubborn of after'])
   })
 
-  it('lets everybody of the crew claim and rescue, also the one with a single slot', async () => {
+  it('lets every worker claim and rescue, also the one with a single slot', async () => {
     const claimers = (): ReadonlySet<string | undefined> => {
-      const claims = field.calls().filter(({ f, ok, runs = [] }) => f === 'claim' && ok && runs.length > 0)
-      return new Set(claims.map(({ hand }) => hand.split('.')[0]))
+      const claims = testbed.calls().filter(({ f, ok, runs = [] }) => f === 'claim' && ok && runs.length > 0)
+      return new Set(claims.map(({ worker }) => worker.split('.')[0]))
     }
     // A backlog that lasts longer than anybody sleeps: on its own the one with more slots may be faster every time.
     const pushMore = async (): Promise<ReadonlySet<string | undefined>> => {
@@ -73,47 +73,52 @@ describe.each<StoreKind>(['sqlite', 'postgres'])('on %s', { timeout: 60_000 }, (
     }
     await expect.poll(pushMore, { timeout: 30_000, interval: 500 }).toEqual(new Set(['w1', 'w2']))
     await expect
-      .poll(() => field.calls().filter(({ f }) => f === 'rescue').length, { timeout: 30_000 })
+      .poll(() => testbed.calls().filter(({ f }) => f === 'rescue').length, { timeout: 30_000 })
       .toBeGreaterThan(0)
   })
 
   it('strikes one after another in a storm, until it is over', async () => {
     const only = ['kill', 'stand-still']
-    const storm = startStorm(field, { seed: 1, only })
+    const storm = startStorm(testbed, { seed: 1, only })
     await expect.poll(() => Math.min(...storm.counts.values()), { timeout: 30_000 }).toBeGreaterThan(0)
     await storm.stop()
     const struck = [...storm.counts.values()]
-    await field.heal()
+    await testbed.heal()
     expect([...storm.counts.keys()]).toEqual(only)
     expect([...storm.counts.values()]).toEqual(struck)
-    expect(() => startStorm(field, { seed: 1, only: ['meteor'] })).toThrow('No such nemesis')
+    expect(() => startStorm(testbed, { seed: 1, only: ['meteor'] })).toThrow('No such nemesis')
   })
 
-  it('tells what happened to whom, and that nothing happened that must not', () => {
+  it('says what happened to whom, and that nothing happened that must not', () => {
     expect(events.filter(({ kind }) => kind === 'violation')).toEqual([])
-    const died = field.crew.hands.filter(({ exit }) => exit !== null)
+    const died = testbed.supervisor.workers.filter(({ exit }) => exit !== null)
     expect(died.length).toBeGreaterThan(0)
     // Every effect is of a tenure that is known to be over, or of one that is not yet.
-    const alive = new Set(field.crew.posts.map(({ hand }) => hand.id))
-    const effects = field.effects()
+    const alive = new Set(testbed.supervisor.posts.map(({ worker }) => worker.id))
+    const effects = testbed.effects()
     expect(effects.length).toBeGreaterThan(50)
-    const { goneAt } = field
-    const unknown = effects.filter(({ hand }) => !goneAt.has(hand) && !alive.has(hand.split('/')[0] ?? ''))
+    const { goneAt } = testbed
+    const unknown = effects.filter(({ worker }) => !goneAt.has(worker) && !alive.has(worker.split('/')[0] ?? ''))
     expect(unknown).toEqual([])
-    expect(field.hands.at(-1)?.tail.length).toBeGreaterThan(0)
+    expect(testbed.workers.at(-1)?.tail.length).toBeGreaterThan(0)
   })
 })
 
 describe('strangers on Postgres', { timeout: 60_000 }, () => {
-  const events: FieldEvent[] = []
-  let field: StrikeField
+  const events: TestbedEvent[] = []
+  let testbed: OpenTestbed
   let client: Holdfast
   let isOver = false
   let load: Promise<void>
 
   beforeAll(async () => {
-    field = await openField({ store: 'postgres', workers: 3, leaseMs: 1_500, onEvent: (event) => events.push(event) })
-    client = await createHoldfast({ store: field.url, workflows: [retry], logger: silent })
+    testbed = await openTestbed({
+      store: 'postgres',
+      workers: 3,
+      leaseMs: 1_500,
+      onEvent: (event) => events.push(event),
+    })
+    client = await createHoldfast({ store: testbed.url, workflows: [retry], logger: silent })
     load = keepBusy()
   }, 60_000)
 
@@ -121,7 +126,7 @@ describe('strangers on Postgres', { timeout: 60_000 }, () => {
     isOver = true
     await load
     await client.close()
-    await field.close()
+    await testbed.close()
   }, 60_000)
 
   async function keepBusy(): Promise<void> {
@@ -137,7 +142,7 @@ describe('strangers on Postgres', { timeout: 60_000 }, () => {
     if (nemesis === undefined) throw new Error(`There is no ${name}.`)
     for (let blow = 1; ; blow += 1) {
       let seen: { readonly value: Seen } | null = null
-      const hit = await nemesis.strike(field, Draw.of(1, 'nemesis', blow), async () => {
+      const hit = await nemesis.strike(testbed, Draw.of(1, 'nemesis', blow), async () => {
         seen = { value: await look() }
       })
       const found = seen as { readonly value: Seen } | null
@@ -150,7 +155,7 @@ describe('strangers on Postgres', { timeout: 60_000 }, () => {
 
   /** What nobody can lock now. */
   function locked(runs: readonly string[]): Promise<readonly string[]> {
-    return field.server.connected(async (outsider) => {
+    return testbed.server.connected(async (outsider) => {
       const sql = 'select id from runs where id = any($1) for update skip locked'
       const { rows } = await outsider.query<{ readonly id: string }>(sql, [runs])
       const free = rows.map(({ id }) => id)
@@ -168,7 +173,7 @@ describe('strangers on Postgres', { timeout: 60_000 }, () => {
     await expect.poll(() => locked(runs)).toEqual([])
   })
 
-  it('head-lock holds ready runs: nobody claims them until they are let go, and then somebody does', async () => {
+  it('head-lock holds ready runs: nobody claims them until they are let go, and then a worker does', async () => {
     const { runs, states } = await whileStruck('head-lock', async () => {
       const ids = heldRuns()
       // So many others come, and begin, that these were looked at again and again.
@@ -184,20 +189,20 @@ describe('strangers on Postgres', { timeout: 60_000 }, () => {
 
   it('snapshot-held keeps one snapshot while others commit, and comes back when it is thrown out', async () => {
     const snapshots = (): Promise<readonly { readonly pid: number; readonly xmin: string; readonly age: number }[]> =>
-      field.server.connected(async (outsider) => {
+      testbed.server.connected(async (outsider) => {
         const { rows } = await outsider.query<{ readonly pid: number; readonly xmin: string; readonly age: number }>(
           `select pid, backend_xmin::text as xmin, age(backend_xmin) as age from pg_stat_activity
            where application_name = 'outsider' and state = 'idle in transaction' and backend_xmin is not null`,
         )
         return rows
       })
-    const storm = startStorm(field, { seed: 1, only: ['snapshot-held', 'terminate'] })
+    const storm = startStorm(testbed, { seed: 1, only: ['snapshot-held', 'terminate'] })
     const [first] = await expect.poll(snapshots).toHaveLength(1).then(snapshots)
     await expect.poll(async () => (await snapshots())[0]?.age).toBeGreaterThan((first?.age ?? 0) + 50)
     expect((await snapshots()).map(({ pid, xmin }) => ({ pid, xmin }))).toEqual([
       { pid: first?.pid, xmin: first?.xmin },
     ])
-    await field.server.connected((outsider) => outsider.query('select pg_terminate_backend($1)', [first?.pid]))
+    await testbed.server.connected((outsider) => outsider.query('select pg_terminate_backend($1)', [first?.pid]))
     await expect.poll(async () => (await snapshots())[0]?.pid ?? first?.pid).not.toBe(first?.pid)
     await storm.stop()
     expect(await snapshots()).toEqual([])
@@ -205,11 +210,11 @@ describe('strangers on Postgres', { timeout: 60_000 }, () => {
   })
 
   it('pool-empty leaves a worker without a connection, also one that was lent its pool', async () => {
-    for (const post of field.crew.posts) {
-      await expect.poll(() => post.hand.isWorking).toBe(true)
-      expect(await post.hand.withhold(1_000)).toBeGreaterThan(0)
+    for (const post of testbed.supervisor.posts) {
+      await expect.poll(() => post.worker.isWorking).toBe(true)
+      expect(await post.worker.withhold(1_000)).toBeGreaterThan(0)
     }
-    expect(field.crew.posts.map(({ name }) => name)).toContain('w3')
+    expect(testbed.supervisor.posts.map(({ name }) => name)).toContain('w3')
     const run = await client.start(retry, { n: 'after', ms: 1, failures: 0 })
     expect(await run.result({ timeout: '20s' })).toEqual(['stubborn of after'])
     expect(events.filter(({ kind }) => kind === 'violation')).toEqual([])

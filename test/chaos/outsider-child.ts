@@ -1,4 +1,4 @@
-// Somebody else who uses the SQLite file, in a process of his own: who waits for him inside the driver stops his whole
+// Another program that uses the SQLite file, in a process of its own: a worker that waits for it inside the driver stops his whole
 // process, and must not stop the one who would let go. He writes, or reads, for so long, and says when he has begun.
 
 import { setTimeout } from 'node:timers/promises'

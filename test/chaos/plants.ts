@@ -4,7 +4,7 @@
 import { isHoldfastError, type Store } from '../../src/index.ts'
 import type { Transition } from '../../src/core/model/transition.ts'
 import type { Committed } from '../../src/store.ts'
-import type { Plant } from './field.ts'
+import type { Plant } from './testbed.ts'
 
 type Commit = Store['commit']
 

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import type { JournalEntry } from '../../src/index.ts'
-import type { StoreCall } from './account.ts'
+import type { StoreCall } from './store-call-log.ts'
 import type { Evidence, FinalRun } from './evidence.ts'
 import type { HistoryEvent } from './history.ts'
 import { recoveries, timesByCause, timesWithout, type Cause, type Recovery } from './recovery.ts'
@@ -12,16 +12,16 @@ const leaseMs = 2_000
 
 /** w1 holds the run and is killed at 1,000; the store keeps its session until 3,000. w2 works all the time. */
 const beats: readonly StoreCall[] = [
-  { f: 'beat', hand: 'w1', from: 990, to: 1_000, ok: true, session: 's1', tenure: 'w1/1', until: 3_000 },
-  { f: 'beat', hand: 'w2', from: 0, to: 10, ok: true, session: 's2', tenure: 'w2/1', until: 9_000_000 },
+  { f: 'beat', worker: 'w1', from: 990, to: 1_000, ok: true, session: 's1', tenure: 'w1/1', until: 3_000 },
+  { f: 'beat', worker: 'w2', from: 0, to: 10, ok: true, session: 's2', tenure: 'w2/1', until: 9_000_000 },
 ]
 
 const event = (at: number, args: object, proc = 'worker'): HistoryEvent => {
   return { id: at, proc, type: 'info', f: '', args, value: null, at }
 }
-const works = (hand: string, from: number, to: number): readonly HistoryEvent[] => [
-  event(from, { hand, state: 'works' }),
-  event(to, { hand, state: 'ends' }),
+const works = (worker: string, from: number, to: number): readonly HistoryEvent[] => [
+  event(from, { worker, state: 'works' }),
+  event(to, { worker, state: 'ends' }),
 ]
 
 const dead = (at: number, session = 's1', crashes = 1): Partial<JournalEntry> => {
@@ -36,20 +36,20 @@ function run(...rest: readonly Partial<JournalEntry>[]): FinalRun {
 }
 
 const claim = (from: number, to: number, more: Partial<StoreCall> = {}): StoreCall => {
-  return { f: 'claim', hand: 'w2', session: 's2', from, to, ok: true, runs: [], full: false, ...more }
+  return { f: 'claim', worker: 'w2', session: 's2', from, to, ok: true, runs: [], full: false, ...more }
 }
 const look = (from: number, to: number, more: Partial<StoreCall> = {}): StoreCall => {
-  return { f: 'rescue', hand: 'w2', from, to, ok: true, runs: [], ...more }
+  return { f: 'rescue', worker: 'w2', from, to, ok: true, runs: [], ...more }
 }
 
-interface Told {
+interface Happening {
   readonly journal?: readonly Partial<JournalEntry>[]
   readonly calls?: readonly StoreCall[]
   readonly happened?: readonly HistoryEvent[]
   readonly goneAt?: Evidence['goneAt']
 }
 
-function evidence({ journal, calls = [], happened, goneAt }: Told): Evidence {
+function evidence({ journal, calls = [], happened, goneAt }: Happening): Evidence {
   const usual = [dead(3_000), goesOn(4_000)]
   return {
     operations: [],
@@ -63,8 +63,8 @@ function evidence({ journal, calls = [], happened, goneAt }: Told): Evidence {
   }
 }
 
-const split = (told: Told): readonly (readonly [Cause, number])[] =>
-  recoveries(evidence(told)).flatMap(({ parts }) => [...parts])
+const split = (happening: Happening): readonly (readonly [Cause, number])[] =>
+  recoveries(evidence(happening)).flatMap(({ parts }) => [...parts])
 
 describe('the split of a recovery', () => {
   it('says that the lease was not over, that nobody looked, and that it began', () => {
@@ -78,7 +78,7 @@ describe('the split of a recovery', () => {
     ])
   })
 
-  const waiting: readonly (readonly [Cause, string, Told])[] = [
+  const waiting: readonly (readonly [Cause, string, Happening])[] = [
     ['poll', 'nobody asks', {}],
     ['order', 'others are claimed', { calls: [claim(2_000, 2_900, { runs: ['q'], full: true })] }],
     ['order', 'a claim is under way', { calls: [claim(3_000, 4_000)] }],
@@ -88,7 +88,7 @@ describe('the split of a recovery', () => {
     [
       'connection',
       'a heartbeat has failed',
-      { calls: [{ f: 'beat', hand: 'w2', session: 's2', from: 2_000, to: 2_900, ok: false }] },
+      { calls: [{ f: 'beat', worker: 'w2', session: 's2', from: 2_000, to: 2_900, ok: false }] },
     ],
     ['apart', 'it is a suspect', { journal: [dead(3_000, 's1', 2), goesOn(4_000)] }],
     [
@@ -97,11 +97,11 @@ describe('the split of a recovery', () => {
       { journal: [dead(3_000, 's1', 2), goesOn(4_000)], happened: works('w2', 2_500, 9_000) },
     ],
     ['apart', 'a suspect is performed', { calls: [claim(2_000, 2_100, { f: 'apart', runs: ['q'] })] }],
-    ['crew', 'nobody is there', { happened: [...works('w1', 0, 1_000), ...works('w2', 0, 3_000)] }],
+    ['workers', 'nobody is there', { happened: [...works('w1', 0, 1_000), ...works('w2', 0, 3_000)] }],
     [
-      'crew',
+      'workers',
       'the only one stands still',
-      { happened: [...works('w2', 0, 9_000), event(3_000, { hand: 'w2', state: 'stands still' })] },
+      { happened: [...works('w2', 0, 9_000), event(3_000, { worker: 'w2', state: 'stands still' })] },
     ],
     [
       'server',
@@ -122,14 +122,14 @@ describe('the split of a recovery', () => {
       },
     ],
   ]
-  it.each(waiting)('says %s while %s', (cause, _, told) => {
-    expect(split(told)).toEqual([
+  it.each(waiting)('says %s while %s', (cause, _, happening) => {
+    expect(split(happening)).toEqual([
       ['lease', 2_000],
       [cause, 1_000],
     ])
   })
 
-  it('blames youth only until somebody is old', () => {
+  it('blames youth only until a session is old', () => {
     const happened = [...works('w2', 2_500, 9_000), ...works('w3', 1_400, 9_000)]
     expect(split({ journal: [dead(3_000, 's1', 2), goesOn(4_000)], happened })).toEqual([
       ['lease', 2_000],
@@ -151,8 +151,8 @@ describe('the split of a recovery', () => {
 
   it('is one recovery with the loss of a second holder that had done nothing', () => {
     const calls: readonly StoreCall[] = [
-      { ...claim(3_000, 3_100), hand: 'w3', session: 's3', runs: ['r'] },
-      { f: 'beat', hand: 'w3', session: 's3', tenure: 'w3/1', from: 3_050, to: 3_200, ok: true, until: 5_200 },
+      { ...claim(3_000, 3_100), worker: 'w3', session: 's3', runs: ['r'] },
+      { f: 'beat', worker: 'w3', session: 's3', tenure: 'w3/1', from: 3_050, to: 3_200, ok: true, until: 5_200 },
       claim(5_300, 5_400, { runs: ['r'] }),
     ]
     const goneAt = new Map([
@@ -175,7 +175,7 @@ describe('the split of a recovery', () => {
   it('knows a claim whose answer was lost by who gave the run back', () => {
     const calls: readonly StoreCall[] = [
       claim(3_000, 3_200, { ok: false }),
-      { f: 'release', hand: 'w2', from: 3_650, to: 3_700, ok: true, runs: ['r'] },
+      { f: 'release', worker: 'w2', from: 3_650, to: 3_700, ok: true, runs: ['r'] },
       claim(3_700, 3_900, { runs: ['r'] }),
     ]
     expect(split({ calls })).toEqual([
@@ -213,11 +213,11 @@ describe('the split of a recovery', () => {
       givenUp: 0,
       drifted: 0,
     }
-    const verdict = { ...counts, lost: 0, doubled: 0, unknown: 0, recoveries: found }
+    const result = { ...counts, lost: 0, doubled: 0, unknown: 0, recoveries: found }
     const report = {
       seconds: 60,
       faults: new Map([['kill', 1_234]]),
-      counts: verdict,
+      counts: result,
       looks: 1,
       skippedLooks: 0,
       leaseMs,
@@ -265,8 +265,8 @@ describe('the goal of recoveries, three leases for 99 of 100', () => {
   it('is marked in the table if it is missed', () => {
     const counts = { lost: 0, doubled: 0, unknown: 0, runs: 0, steps: 0, signals: 0, effects: 0, repeatedEffects: 0 }
     const marked = (recoveries: readonly Recovery[]): boolean => {
-      const verdict = { ...counts, takeovers: 0, givenUp: 0, drifted: 0, recoveries }
-      const report = { seconds: 1, faults: new Map(), counts: verdict, looks: 0, skippedLooks: 0, leaseMs }
+      const result = { ...counts, takeovers: 0, givenUp: 0, drifted: 0, recoveries }
+      const report = { seconds: 1, faults: new Map(), counts: result, looks: 0, skippedLooks: 0, leaseMs }
       return tablesOf(report, 'markdown').includes('was away (missed) |')
     }
     expect([marked(many(100, slow)), marked(many(100, quick))]).toEqual([true, false])

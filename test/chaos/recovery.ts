@@ -1,4 +1,4 @@
-// How long each run that lost its holder waited until somebody went on with it, and for what: every millisecond of that time
+// How long each run that lost its holder waited until another holder went on with it, and for what: every millisecond of that time
 // has one cause. The stations of a run are known from its journal (who was found dead, when), from the accounts of the workers
 // (who claimed it, gave it back or never heard that he had it) and from the sink (who went on). What held it up between two of
 // them is looked up in what the workers and the server did meanwhile.
@@ -15,7 +15,7 @@ export const causes = {
   lease: 'its lease was not yet over',
   server: 'the server was away',
   rescuer: 'no rescuer had looked for dead holders',
-  crew: 'no worker was running',
+  workers: 'no worker was running',
   row: 'its row was locked by a stranger',
   connection: 'nothing was answered: connection or pool',
   backOff: 'asking paused after an error',
@@ -32,7 +32,7 @@ export type Cause = keyof typeof causes
 
 export interface Recovery {
   readonly run: string
-  /** When its holder was lost, and when somebody else went on with it. */
+  /** When its holder was lost, and when another holder went on with it. */
   readonly from: number
   readonly to: number
   /** The causes sum up to the whole. */
@@ -49,8 +49,8 @@ interface Phase {
 /** Something that happened to who holds a run. */
 type Station =
   | { readonly at: number; readonly what: 'dead'; readonly session: string; readonly crashes: number }
-  | { readonly at: number; readonly what: 'claimed' | 'unheard'; readonly session: string; readonly hand: string }
-  | { readonly at: number; readonly what: 'released'; readonly hand: string }
+  | { readonly at: number; readonly what: 'claimed' | 'unheard'; readonly session: string; readonly worker: string }
+  | { readonly at: number; readonly what: 'released'; readonly worker: string }
 
 export function recoveries(evidence: Evidence): readonly Recovery[] {
   const surroundings = new Surroundings(evidence)
@@ -70,7 +70,7 @@ export function recoveries(evidence: Evidence): readonly Recovery[] {
       const gone = tenure === null ? undefined : evidence.goneAt.get(tenure)
       const entry = run.journal.find((one) => one.seq > seq && one.kind !== 'crashed')?.at.getTime() ?? Infinity
       const lost = Math.min(gone ?? taken, taken)
-      const effect = own.find(({ began, hand }) => began > lost && hand !== tenure)?.began ?? Infinity
+      const effect = own.find(({ began, worker }) => began > lost && worker !== tenure)?.began ?? Infinity
       const to = Math.min(entry, Math.max(effect, taken))
       // Its holder may have lost this run only, and then nobody knows when; or it was never gone on with.
       if (gone === undefined || to === Infinity) continue
@@ -87,19 +87,19 @@ function stationsOf(run: FinalRun, surroundings: Surroundings): readonly Station
     return { at: at.getTime(), what: 'dead', session: meta.session, crashes: meta.crashes } as const
   })
   const known = surroundings.callsAbout(run.id).flatMap((call): readonly Station[] => {
-    const { f, to: at, hand, session, ok } = call
+    const { f, to: at, worker, session, ok } = call
     if (!ok) return []
-    if ((f === 'claim' || f === 'apart') && session !== undefined) return [{ at, what: 'claimed', session, hand }]
-    return f === 'release' ? [{ at, what: 'released', hand }] : []
+    if ((f === 'claim' || f === 'apart') && session !== undefined) return [{ at, what: 'claimed', session, worker }]
+    return f === 'release' ? [{ at, what: 'released', worker }] : []
   })
   const unheard = [...dead, ...known].flatMap((one): readonly Station[] => {
     if (one.what === 'claimed') return []
     const isKnown = known.some(({ at, ...other }) => {
       if (at >= one.at || other.what !== 'claimed') return false
-      return one.what === 'dead' ? other.session === one.session : other.hand === one.hand
+      return one.what === 'dead' ? other.session === one.session : other.worker === one.worker
     })
     const claim = isKnown ? null : surroundings.unheardClaim(one)
-    return claim === null ? [] : [{ at: claim.to, what: 'unheard', session: claim.session ?? '', hand: claim.hand }]
+    return claim === null ? [] : [{ at: claim.to, what: 'unheard', session: claim.session ?? '', worker: claim.worker }]
   })
   return [...dead, ...known, ...unheard].toSorted((a, b) => a.at - b.at)
 }
@@ -123,7 +123,7 @@ function phasesOf(
     pass(foundAt, { kind: 'rescue' })
   }
   let isIsolated = false
-  let holder = null as { readonly hand: string; readonly kind: 'begin' | 'unheard' } | null
+  let holder = null as { readonly worker: string; readonly kind: 'begin' | 'unheard' } | null
   for (const one of stations.filter((station) => station.at >= lost.from && station.at <= lost.to)) {
     if (one.what === 'dead') {
       if (holder !== null) {
@@ -134,17 +134,17 @@ function phasesOf(
       isIsolated = one.crashes >= 2
       holder = null
     } else if (one.what === 'released') {
-      if (holder?.hand !== one.hand) continue
-      pass(one.at, { kind: holder.kind, hand: one.hand })
+      if (holder?.worker !== one.worker) continue
+      pass(one.at, { kind: holder.kind, worker: one.worker })
       holder = null
     } else {
-      // What somebody had claimed and another one claims was given back, and nobody heard of that.
+      // What one worker had claimed and another one claims was given back, and nobody heard of that.
       if (holder === null) pass(one.at, { kind: 'claim', isIsolated })
-      else pass(one.at, { kind: holder.kind, hand: holder.hand })
-      holder = { hand: one.hand, kind: one.what === 'claimed' ? 'begin' : 'unheard' }
+      else pass(one.at, { kind: holder.kind, worker: holder.worker })
+      holder = { worker: one.worker, kind: one.what === 'claimed' ? 'begin' : 'unheard' }
     }
   }
-  pass(lost.to, holder === null ? { kind: 'claim', isIsolated } : { kind: holder.kind, hand: holder.hand })
+  pass(lost.to, holder === null ? { kind: 'claim', isIsolated } : { kind: holder.kind, worker: holder.worker })
   return phases
 }
 

@@ -1,4 +1,4 @@
-// What a chaos run tells people: a line every few seconds, and two tables at its end: what happened how often, and how long
+// What a chaos run prints: a line every few seconds, and two tables at its end: what happened how often, and how long
 // runs that lost their holder waited for what. As Markdown they are what stands in docs/testing.md. If recoveries take longer
 // than their goal, the table marks that, and `npm run chaos` fails.
 
@@ -81,8 +81,8 @@ function slowest(found: readonly Recovery[]): string {
   const longest = found.toSorted((a, b) => b.to - b.from - (a.to - a.from)).slice(0, mostSlow)
   return longest
     .map(({ run, from, to, parts }) => {
-      const told = [...parts].toSorted(([, a], [, b]) => b - a).map(([cause, ms]) => `${cause} ${Math.round(ms)}`)
-      return `  ${run} from ${new Date(from).toISOString()} ${Math.round(to - from)} ms: ${told.join(', ')}`
+      const shares = [...parts].toSorted(([, a], [, b]) => b - a).map(([cause, ms]) => `${cause} ${Math.round(ms)}`)
+      return `  ${run} from ${new Date(from).toISOString()} ${Math.round(to - from)} ms: ${shares.join(', ')}`
     })
     .join('\n')
 }

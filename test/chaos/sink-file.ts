@@ -1,7 +1,7 @@
 // What the sink of effects writes down, line by line, and what can be read from it while it goes on writing.
 
 import { closeSync, openSync, readSync } from 'node:fs'
-import type { Effect } from './field.ts'
+import type { Effect } from './testbed.ts'
 
 export type SinkLine =
   | ({ readonly event: 'begin'; readonly at: number } & Omit<Effect, 'began' | 'ended'>)

@@ -1,4 +1,4 @@
-// The sink of effects acknowledges only what is written down, and tells who did what, in the order of arrival.
+// The sink of effects acknowledges only what is written down, and says who did what, in the order of arrival.
 
 import { appendFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -24,31 +24,31 @@ afterEach(async () => {
   rmSync(folder, { recursive: true })
 })
 
-async function open(hand: () => string): Promise<SinkConnection> {
-  const connection = await SinkConnection.open(sink.url, hand)
+async function open(worker: () => string): Promise<SinkConnection> {
+  const connection = await SinkConnection.open(sink.url, worker)
   connections.push(connection)
   return connection
 }
 
 const doing = (step: string) => ({ run: 'r', step, attempt: 1, key: `r:${step}` })
 
-it('tells who began what, and what ended', async () => {
-  let hand = 'a/1'
-  const connection = await open(() => hand)
+it('says who began what, and what ended', async () => {
+  let worker = 'a/1'
+  const connection = await open(() => worker)
   const first = await connection.begin(doing('first'))
-  hand = 'a/2'
+  worker = 'a/2'
   const second = await connection.begin({ ...doing('second'), attempt: 2 })
   await connection.end(first)
   const effects = new SinkFile(path).effects()
   expect(effects).toEqual([
     {
-      hand: 'a/1',
+      worker: 'a/1',
       ...doing('first'),
       mark: first,
       began: expect.any(Number) as number,
       ended: expect.any(Number) as number,
     },
-    { hand: 'a/2', ...doing('second'), attempt: 2, mark: second, began: expect.any(Number) as number, ended: null },
+    { worker: 'a/2', ...doing('second'), attempt: 2, mark: second, began: expect.any(Number) as number, ended: null },
   ])
   expect(effects[0]?.ended).toBeGreaterThanOrEqual(effects[1]?.began ?? Infinity)
 })

@@ -1,11 +1,11 @@
-// The way to the sink of effects: for the field, which starts it, and for workers, whose steps tell it what they do.
+// The way to the sink of effects: for the testbed, which starts it, and for workers, whose steps report to it what they do.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'
 
-/** What a step tells of an execution of its body. */
+/** What a step reports of an execution of its body. */
 export interface Doing {
   readonly run: string
   readonly step: string
@@ -23,7 +23,7 @@ export interface Sink {
 }
 
 export type SinkRequest =
-  ({ readonly event: 'begin'; readonly hand: string } & Doing) | { readonly event: 'end'; readonly mark: string }
+  ({ readonly event: 'begin'; readonly worker: string } & Doing) | { readonly event: 'end'; readonly mark: string }
 
 interface Waiting {
   readonly resolve: (mark: string) => void
@@ -33,12 +33,12 @@ interface Waiting {
 /** A worker's connection. It is answered in the order in which it asks. */
 export class SinkConnection implements Sink {
   private readonly socket: Socket
-  private readonly hand: () => string
+  private readonly worker: () => string
   private readonly waiting: Waiting[] = []
 
-  private constructor(socket: Socket, hand: () => string) {
+  private constructor(socket: Socket, worker: () => string) {
     this.socket = socket
-    this.hand = hand
+    this.worker = worker
     onLines(socket, (text) => {
       this.waiting.shift()?.resolve((JSON.parse(text) as { readonly mark: string }).mark)
     })
@@ -47,16 +47,16 @@ export class SinkConnection implements Sink {
     })
   }
 
-  /** `hand` names who does what begins now. */
-  static async open(url: string, hand: () => string): Promise<SinkConnection> {
+  /** `worker` names who does what begins now. */
+  static async open(url: string, worker: () => string): Promise<SinkConnection> {
     const { hostname, port } = new URL(url)
     const socket = connect(Number(port), hostname)
     await once(socket, 'connect')
-    return new SinkConnection(socket, hand)
+    return new SinkConnection(socket, worker)
   }
 
   begin({ run, step, attempt, key }: Doing): Promise<string> {
-    return this.ask({ event: 'begin', hand: this.hand(), run, step, attempt, key })
+    return this.ask({ event: 'begin', worker: this.worker(), run, step, attempt, key })
   }
 
   async end(mark: string): Promise<void> {
@@ -76,7 +76,7 @@ export class SinkConnection implements Sink {
   }
 }
 
-/** Takes what comes in line by line. A connection that breaks only ends, which its `close` tells. */
+/** Takes what comes in line by line. A connection that breaks only ends, which its `close` reports. */
 export function onLines(socket: Socket, take: (text: string) => void): void {
   socket.setNoDelay(true)
   socket.on('error', () => undefined)

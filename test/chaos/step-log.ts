@@ -8,7 +8,7 @@ export interface Execution {
   readonly step: string
   readonly attempt: number
   readonly pid: number
-  /** Tells this execution from every other one. */
+  /** Distinguishes this execution from every other one. */
   readonly mark: string
   readonly began: number
   /** Null if its process died, or has not come to it yet. */

@@ -16,10 +16,10 @@ describe('chaos', { timeout: 300_000 }, () => {
     async (store, minutes) => {
       const chaos = await performChaos({ store, minutes, seed, workers: 4, plant: 'none', print })
       expect(chaos.violations).toEqual([])
-      expect(chaos.verdict?.counts).toMatchObject({ lost: 0, doubled: 0 })
+      expect(chaos.result?.counts).toMatchObject({ lost: 0, doubled: 0 })
       // Otherwise nothing was hit, and the test says nothing.
       expect(chaos.faults).toBeGreaterThan(3)
-      expect(chaos.verdict?.counts.takeovers).toBeGreaterThan(0)
+      expect(chaos.result?.counts.takeovers).toBeGreaterThan(0)
     },
   )
 
@@ -36,8 +36,8 @@ describe('chaos', { timeout: 300_000 }, () => {
         print,
       })
       expect(chaos.violations).toEqual([])
-      expect(chaos.verdict?.counts).toMatchObject({ lost: 0, doubled: 0, givenUp: 0 })
-      expect(chaos.verdict?.counts.takeovers).toBeGreaterThan(0)
+      expect(chaos.result?.counts).toMatchObject({ lost: 0, doubled: 0, givenUp: 0 })
+      expect(chaos.result?.counts.takeovers).toBeGreaterThan(0)
     },
   )
 })

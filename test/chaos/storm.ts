@@ -3,7 +3,7 @@
 
 import { messageOf } from '../../src/core/errors/error.ts'
 import { Draw } from '../simulation/draw.ts'
-import type { Last, Nemesis, StoreKind, StrikeField } from './field.ts'
+import type { Last, Nemesis, StoreKind, OpenTestbed } from './testbed.ts'
 import { nemeses, onRequest } from './nemeses/index.ts'
 
 export interface StormOptions {
@@ -23,8 +23,8 @@ const atOnce = 3
 /** How soon one who stays comes back when there is no server for him. */
 const retryMs = 200
 
-export function startStorm(field: StrikeField, { seed, only }: StormOptions): Storm {
-  const chosen = choose(field.store, only)
+export function startStorm(testbed: OpenTestbed, { seed, only }: StormOptions): Storm {
+  const chosen = choose(testbed.store, only)
   const passing = chosen.filter(({ isLasting }) => isLasting !== true)
   const draw = Draw.of(seed, 'nemesis')
   const counts = new Map(chosen.map(({ name }) => [name, 0]))
@@ -39,14 +39,14 @@ export function startStorm(field: StrikeField, { seed, only }: StormOptions): St
   /** True if it hit something. */
   async function strike(nemesis: Nemesis, own: Draw): Promise<boolean> {
     const { name } = nemesis
-    field.tell({ kind: 'nemesis', text: `${name} strikes` })
-    const outcome = await nemesis.strike(field, own, last).then(
+    testbed.report({ kind: 'nemesis', text: `${name} strikes` })
+    const outcome = await nemesis.strike(testbed, own, last).then(
       (hit) => (hit ? 'is over' : 'hit nothing'),
       // The server may be away, by the blow of another.
       (error: unknown) => `was in vain: ${messageOf(error)}`,
     )
     if (outcome === 'is over') counts.set(name, (counts.get(name) ?? 0) + 1)
-    field.tell({ kind: 'nemesis', text: `${name} ${outcome}` })
+    testbed.report({ kind: 'nemesis', text: `${name} ${outcome}` })
     return outcome === 'is over'
   }
 
@@ -65,7 +65,7 @@ export function startStorm(field: StrikeField, { seed, only }: StormOptions): St
 
   async function rage(): Promise<void> {
     for (let turn = 1; !isOver; turn += 1) {
-      await last(draw.between(0.1, 0.8) * field.leaseMs)
+      await last(draw.between(0.1, 0.8) * testbed.leaseMs)
       while (underway.size >= atOnce) await Promise.race(underway.values())
       if (isOver) return
       if (round.length === 0) round = shuffled(passing, draw)

@@ -1,7 +1,7 @@
 // What workers, server and strangers did at any moment of a chaos run, as far as it keeps a run waiting. Of many workers the
 // one counts who was most able to take it: as long as one of them could and did not, the others are no reason.
 
-import type { StoreCall } from './account.ts'
+import type { StoreCall } from './store-call-log.ts'
 import { grouped, type Evidence } from './evidence.ts'
 import type { HistoryEvent } from './history.ts'
 import type { Cause } from './recovery.ts'
@@ -10,7 +10,7 @@ import type { Cause } from './recovery.ts'
 export type Situation =
   | { readonly kind: 'lease' | 'rescue' | 'again' }
   | { readonly kind: 'claim'; readonly isIsolated: boolean }
-  | { readonly kind: 'begin' | 'unheard'; readonly hand?: string }
+  | { readonly kind: 'begin' | 'unheard'; readonly worker?: string }
 
 interface Span {
   readonly from: number
@@ -34,16 +34,16 @@ const bucketMs = 1_000
 
 export class Surroundings {
   private readonly gone: Evidence['goneAt']
-  /** By hand, in the order in which they were over. */
+  /** By worker, in the order in which they were over. */
   private readonly calls: ReadonlyMap<string, readonly StoreCall[]>
   private readonly byRun = new Map<string, StoreCall[]>()
   private readonly beats: ReadonlyMap<string, readonly StoreCall[]>
-  /** When each hand was at work, when it stood still, when the server was down, when each row was locked. */
+  /** When each worker was at work, when it stood still, when the server was down, when each row was locked. */
   private readonly atWork: ReadonlyMap<string, readonly Span[]>
   private readonly still: ReadonlyMap<string, readonly Span[]>
   private readonly down: readonly Span[]
   private readonly locked: ReadonlyMap<string, readonly Span[]>
-  /** When something began or ended for somebody. */
+  /** When something began or ended for one of the workers. */
   private readonly moments = new Map<number, number[]>()
 
   private readonly youngMs: number
@@ -51,14 +51,16 @@ export class Surroundings {
   constructor({ calls, happened, goneAt, leaseMs }: Evidence) {
     this.youngMs = Math.min(2 * leaseMs, 10_000)
     this.gone = goneAt
-    this.calls = new Map([...grouped(calls, ({ hand }) => hand)].map(([hand, own]) => [hand, byEnd(own)] as const))
+    this.calls = new Map(
+      [...grouped(calls, ({ worker }) => worker)].map(([worker, own]) => [worker, byEnd(own)] as const),
+    )
     for (const call of calls) for (const run of call.runs ?? []) this.about(run).push(call)
     const beats = calls.filter(({ f, session }) => f === 'beat' && session !== undefined)
     this.beats = grouped(beats, ({ session }) => session ?? '')
     const state =
       (name: string) =>
       (event: HistoryEvent): string | null =>
-        argsOf(event).state === name ? (argsOf(event).hand ?? null) : null
+        argsOf(event).state === name ? (argsOf(event).worker ?? null) : null
     this.atWork = spans(happened, state('works'), state('ends'))
     this.still = spans(happened, state('stands still'), state('goes on'))
     const server =
@@ -93,12 +95,12 @@ export class Surroundings {
     return Number.isFinite(until) ? Math.min(until, ended) : null
   }
 
-  /** The last claim before that got no answer, of the session that was found dead or the hand that gave back. */
+  /** The last claim before that got no answer, of the session that was found dead or the worker that gave back. */
   unheardClaim(
-    one: { readonly at: number } & ({ readonly session: string } | { readonly hand: string }),
+    one: { readonly at: number } & ({ readonly session: string } | { readonly worker: string }),
   ): StoreCall | null {
-    const hand = 'session' in one ? this.tenureOf(one.session)?.split('/')[0] : one.hand
-    const own = this.calls.get(hand ?? '') ?? []
+    const worker = 'session' in one ? this.tenureOf(one.session)?.split('/')[0] : one.worker
+    const own = this.calls.get(worker ?? '') ?? []
     const isOne = ({ f, ok, to }: StoreCall): boolean => (f === 'claim' || f === 'apart') && !ok && to < one.at
     const isOf = ({ session }: StoreCall): boolean => !('session' in one) || session === one.session
     return own.findLast((call) => isOne(call) && isOf(call)) ?? null
@@ -121,25 +123,25 @@ export class Surroundings {
     const { kind } = situation
     if (kind === 'lease' || kind === 'again' || kind === 'unheard') return kind
     if (kind !== 'begin' && isWithin(this.locked.get(run) ?? [], at)) return 'row'
-    if (kind === 'begin') return this.isUnanswered(situation.hand ?? '', at) ? 'connection' : 'begin'
-    const crew = [...this.atWork].filter(([hand, own]) => {
-      return isWithin(own, at) && !isWithin(this.still.get(hand) ?? [], at)
+    if (kind === 'begin') return this.isUnanswered(situation.worker ?? '', at) ? 'connection' : 'begin'
+    const running = [...this.atWork].filter(([worker, own]) => {
+      return isWithin(own, at) && !isWithin(this.still.get(worker) ?? [], at)
     })
-    if (crew.length === 0) return 'crew'
+    if (running.length === 0) return 'workers'
     if (kind === 'claim' && situation.isIsolated) {
       const isOld = ({ from, to }: Span): boolean => from + this.youngMs <= at && at < to
-      return crew.some(([, own]) => own.some(isOld)) ? 'apart' : 'young'
+      return running.some(([, own]) => own.some(isOld)) ? 'apart' : 'young'
     }
-    const able = crew.map(([hand]) => (kind === 'claim' ? this.claiming(hand, at) : this.rescuing(hand, at)))
+    const able = running.map(([worker]) => (kind === 'claim' ? this.claiming(worker, at) : this.rescuing(worker, at)))
     const most = abilities.find((ability) => able.includes(ability)) ?? 'idle'
     if (kind === 'claim') return whyNotClaimed[most]
     return most === 'pauses' ? 'backOff' : most === 'unanswered' ? 'connection' : 'rescuer'
   }
 
-  private claiming(hand: string, at: number): Ability {
-    const { under, last } = this.around(hand, at, ['claim', 'apart'])
+  private claiming(worker: string, at: number): Ability {
+    const { under, last } = this.around(worker, at, ['claim', 'apart'])
     if (under !== null) return isStuck(under) ? 'unanswered' : under.f === 'apart' ? 'apart' : 'asks'
-    const beat = this.around(hand, at, ['beat'])
+    const beat = this.around(worker, at, ['beat'])
     // Whose heartbeat failed takes nothing until one succeeds.
     if (beat.under === null ? beat.last?.ok === false : isStuck(beat.under)) return 'unanswered'
     if (last?.ok === false) return 'pauses'
@@ -147,24 +149,24 @@ export class Surroundings {
     return last?.full === true ? 'full' : 'idle'
   }
 
-  private rescuing(hand: string, at: number): Ability {
-    const { under, last } = this.around(hand, at, ['rescue'])
+  private rescuing(worker: string, at: number): Ability {
+    const { under, last } = this.around(worker, at, ['rescue'])
     if (under !== null) return isStuck(under) ? 'unanswered' : 'asks'
     return last?.ok === false ? 'pauses' : 'idle'
   }
 
-  private isUnanswered(hand: string, at: number): boolean {
-    const { under } = this.around(hand, at, ['load', 'release', 'beat'])
+  private isUnanswered(worker: string, at: number): boolean {
+    const { under } = this.around(worker, at, ['load', 'release', 'beat'])
     return under !== null && isStuck(under)
   }
 
-  /** What of that a hand had under way then, those that were stuck first, and what was over last. */
+  /** What of that a worker had under way then, those that were stuck first, and what was over last. */
   private around(
-    hand: string,
+    worker: string,
     at: number,
     kinds: readonly StoreCall['f'][],
   ): { readonly under: StoreCall | null; readonly last: StoreCall | null } {
-    const own = this.calls.get(hand) ?? []
+    const own = this.calls.get(worker) ?? []
     let [low, high] = [0, own.length]
     while (low < high) {
       const middle = (low + high) >> 1
@@ -218,15 +220,15 @@ function isStuck({ ok, from, to }: StoreCall): boolean {
   return !ok || to - from > stuckMs
 }
 
-interface Told {
-  readonly hand?: string
+interface EventArgs {
+  readonly worker?: string
   readonly state?: string
   /** Rows that a stranger holds from here on, and those that he lets go. */
   readonly holds?: readonly string[]
   readonly frees?: readonly string[]
 }
 
-function argsOf({ args }: HistoryEvent): Told {
+function argsOf({ args }: HistoryEvent): EventArgs {
   return args ?? {}
 }
 
@@ -240,7 +242,7 @@ function isWithin(own: readonly Span[], at: number): boolean {
 
 type NameOf = (event: HistoryEvent) => string | null
 
-/** From an event that opens to the next one that closes; whoever never closes is open to the end. */
+/** From an event that opens to the next one that closes; what never closes is open to the end. */
 function spans(happened: readonly HistoryEvent[], opens: NameOf, closes: NameOf): ReadonlyMap<string, readonly Span[]> {
   return spansBy(
     happened,

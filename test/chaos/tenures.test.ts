@@ -1,4 +1,4 @@
-// Until when leases are valid is told by the process that holds them, and never too late: what is judged by it must not
+// Until when leases are valid is reported by the process that holds them, and never too late: what is judged by it must not
 // depend on when the process came to say so.
 
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
@@ -14,17 +14,17 @@ let store: Store
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['Date'], now: 10_000 })
   news = []
-  tenures = new Tenures({ hand: 'w1.1', leaseMs, tell: (one) => news.push(one) })
+  tenures = new Tenures({ worker: 'w1.1', leaseMs, report: (one) => news.push(one) })
   inner = createMemoryStore()
   store = tenures.watch(inner)
 })
 afterEach(() => void vi.useRealTimers())
 
-const told = (): readonly unknown[] => news.splice(0).map(({ tenure, until }) => [tenure, until])
+const reported = (): readonly unknown[] => news.splice(0).map(({ tenure, until }) => [tenure, until])
 
 it('counts a lease from the moment at which a heartbeat was sent, once it is answered', async () => {
   await store.beat({ session: 'one', leaseMs })
-  expect(told()).toEqual([
+  expect(reported()).toEqual([
     ['w1.1/1', 10_000],
     ['w1.1/1', 12_000],
   ])
@@ -32,21 +32,21 @@ it('counts a lease from the moment at which a heartbeat was sent, once it is ans
   const beat = store.beat({ session: 'one', leaseMs })
   vi.setSystemTime(11_300)
   await beat
-  expect(told()).toEqual([['w1.1/1', 13_000]])
+  expect(reported()).toEqual([['w1.1/1', 13_000]])
   vi.spyOn(inner, 'beat').mockRejectedValue(new Error('away'))
   await expect(store.beat({ session: 'one', leaseMs })).rejects.toThrow('away')
-  expect(told()).toEqual([])
+  expect(reported()).toEqual([])
   expect(tenures.current).toBe('w1.1/1')
 })
 
 it('who stood still for too long had lost his leases then, and not when he says so', async () => {
   await store.beat({ session: 'one', leaseMs })
-  told()
+  reported()
   vi.setSystemTime(17_000)
   await store.beat({ session: 'one', leaseMs, end: true })
-  expect(told()).toEqual([['w1.1/1', 12_000]])
+  expect(reported()).toEqual([['w1.1/1', 12_000]])
   await store.beat({ session: 'two', leaseMs })
-  expect(told()).toEqual([
+  expect(reported()).toEqual([
     ['w1.1/2', 17_000],
     ['w1.1/2', 19_000],
   ])
@@ -56,20 +56,20 @@ it('who stood still for too long had lost his leases then, and not when he says 
 it('a session that learns that it is dead has no longer lease by that', async () => {
   await store.beat({ session: 'one', leaseMs })
   await inner.beat({ session: 'one', leaseMs, end: true })
-  told()
+  reported()
   vi.setSystemTime(11_000)
   expect((await store.beat({ session: 'one', leaseMs })).alive).toBe(false)
-  expect(told()).toEqual([])
+  expect(reported()).toEqual([])
 })
 
 it('who leaves has no lease from the moment at which he gives back; who gives back a stray goes on', async () => {
   await store.beat({ session: 'one', leaseMs })
-  told()
+  reported()
   await store.release([])
-  expect(told()).toEqual([])
+  expect(reported()).toEqual([])
   tenures.leave()
   vi.setSystemTime(10_700)
   await store.release([])
   await store.beat({ session: 'one', leaseMs, end: true })
-  expect(told()).toEqual([['w1.1/1', 10_700]])
+  expect(reported()).toEqual([['w1.1/1', 10_700]])
 })

@@ -1,11 +1,11 @@
-// Keeps account of the leases of a worker from inside its process, by what passes between engine and store: from when a
+// Keeps a record of the leases of a worker from inside its process, by what passes between engine and store: from when a
 // session is a tenure, and until when its leases are surely valid. The store counts a lease from the moment at which a
-// heartbeat reaches it, and this account from the moment at which it was sent: who takes over does so later than what is
-// told here, or too early.
+// heartbeat reaches it, and this record from the moment at which it was sent: who takes over does so later than what is
+// reported here, or too early.
 
 import type { BeatRequest, Store } from '../../src/store.ts'
 
-/** What a worker tells of a tenure. */
+/** What a worker reports of a tenure. */
 export interface TenureNews {
   readonly tenure: string
   /** Its leases are valid until then, unless a later word says otherwise. */
@@ -14,9 +14,9 @@ export interface TenureNews {
 
 export interface TenuresOptions {
   /** Whose tenures these are. */
-  readonly hand: string
+  readonly worker: string
   readonly leaseMs: number
-  readonly tell: (news: TenureNews) => void
+  readonly report: (news: TenureNews) => void
 }
 
 export class Tenures {
@@ -33,10 +33,10 @@ export class Tenures {
   }
 
   get current(): string {
-    return `${this.options.hand}/${this.count}`
+    return `${this.options.worker}/${this.count}`
   }
 
-  /** The same store, but its heartbeats are kept account of. */
+  /** The same store, but its heartbeats are recorded. */
   watch(store: Store): Store {
     const watched: Partial<Store> = {
       beat: (request) => this.beat(store, request),
@@ -85,6 +85,6 @@ export class Tenures {
 
   private extend(until: number): void {
     this.until = until
-    this.options.tell({ tenure: this.current, until })
+    this.options.report({ tenure: this.current, until })
   }
 }

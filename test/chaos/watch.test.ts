@@ -32,7 +32,7 @@ describe('the watch of a chaos run', () => {
     await client.close()
   })
 
-  it('tells what is done from what is stuck', async () => {
+  it('says what is done from what is stuck', async () => {
     let left = 10
     const shrinking = (): number => (left -= 1)
     const never = new Promise<void>(() => undefined)

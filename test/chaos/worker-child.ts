@@ -1,4 +1,4 @@
-// A worker in a process of its own. It tells its parent when it is at work, and goes when its parent is gone.
+// A worker in a process of its own. It notifies its parent when it is at work, and goes when its parent is gone.
 
 import { createHoldfast, type WorkOptions } from '../../src/index.ts'
 import { createPrograms } from './programs.ts'

@@ -1,15 +1,15 @@
 // The workflows of a chaos run. Each answer can be computed from the input and from what was sent, so that any other one
-// is wrong; `workload-answers.ts` does that. Every step tells the sink what it does and returns the mark of that, so that a
+// is wrong; `workload-answers.ts` does that. Every step reports to the sink what it does and returns the mark of that, so that a
 // recorded result can be traced to the execution that made it.
 //
 // There are two builds of this code, as in a rolling deploy: build 2 has changed a live workflow with `ctx.patched`, and
 // both perform the same runs. A run that went the new way and falls to a worker of build 1 is paused for drift, and goes on
-// when somebody resumes it. The change stands beside the last step of its body, because a run that has only decided for it,
+// when it is resumed. The change stands beside the last step of its body, because a run that has only decided for it,
 // and done nothing of it yet, may still end the old way.
 
 import { setTimeout } from 'node:timers/promises'
 import { fatal, isHoldfastError, topic, workflow, type Context, type StepTools } from '../../src/index.ts'
-import type { Version } from './field.ts'
+import type { Version } from './testbed.ts'
 import type { Sink } from './sink.ts'
 
 /** What a step returns. */
@@ -36,7 +36,7 @@ export const issue = (name: string): ReturnType<typeof topic<Sent>> => topic<Sen
 export const typePrefix = 'chaos.'
 
 interface Common {
-  /** Tells this run from others, in every value that it makes. */
+  /** Distinguishes this run from others, in every value that it makes. */
   readonly n: string
   /** How long each step takes. */
   readonly ms: number
@@ -60,7 +60,7 @@ export type Kind = keyof Inputs
 
 const often = { maxAttempts: 6, kind: 'constant', initial: 60, jitter: { mode: 'none' } } as const
 
-/** Whoever only starts and reads runs needs no sink. */
+/** A client that only starts and reads runs needs no sink. */
 export function chaosWorkflows(sink: Sink | null, build: Version) {
   async function act(ctx: Context, name: string, ms: number, tools: StepTools): Promise<string> {
     if (sink === null) throw new Error('This process does not perform runs.')
@@ -69,7 +69,7 @@ export function chaosWorkflows(sink: Sink | null, build: Version) {
     try {
       await setTimeout(ms / 2, undefined, { signal })
     } finally {
-      // Who is told to stop has stopped.
+      // Who is asked to stop has stopped.
       await sink.end(mark)
     }
     // Then nothing but a timer lies between it and its commit: a process that slept past its lease writes at once.

@@ -23,8 +23,8 @@ it(
       print: (line) => console.log(line),
     })
     expect(chaos.violations).toEqual([])
-    expect(chaos.verdict?.counts).toMatchObject({ lost: 0, doubled: 0 })
+    expect(chaos.result?.counts).toMatchObject({ lost: 0, doubled: 0 })
     expect(chaos.faults).toBeGreaterThan(3)
-    expect(chaos.verdict?.counts.takeovers).toBeGreaterThan(0)
+    expect(chaos.result?.counts.takeovers).toBeGreaterThan(0)
   },
 )

@@ -9,7 +9,7 @@ import { cli } from './world.ts'
 
 const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
 
-/** The address of the same schema for somebody who may look at its tables and do nothing else. */
+/** The address of the same schema for a role that may look at its tables and do nothing else. */
 async function readOnly(url: string, schema: string): Promise<string> {
   const client = new Client({ connectionString: url })
   await client.connect()

@@ -95,7 +95,7 @@ describe('check --against a store', () => {
     expect(stderr).toContain('This build would harm 5 of the 6 runs that were replayed. (DRIFT)')
   })
 
-  it('tells the same to a program', async () => {
+  it('prints the same for a program', async () => {
     const { check, store, asleep } = await live(2)
     const { code, stdout, stderr } = await check('incompatible', ['--json'])
     expect(code).toBe(6)
@@ -129,7 +129,7 @@ describe('check --against a store', () => {
     const empty = join(folder(), 'empty.db')
     writeFileSync(empty, '')
     const { code, stderr } = await cli(['check', builds.deployed, '--against', `sqlite:${empty}`])
-    expect({ code, told: /holdfast migrate/.test(stderr) }).toEqual({ code: 7, told: true })
+    expect({ code, names: /holdfast migrate/.test(stderr) }).toEqual({ code: 7, names: true })
   })
 
   it('samples evenly, and says so', async () => {
@@ -149,7 +149,7 @@ describe('check --against a store', () => {
     expect((await check('deployed', ['--sample', '100'])).stdout).toContain('Replayed 20 runs from')
   })
 
-  it('tells of versions and types that this build does not have, unless only others are asked for', async () => {
+  it('reports versions and types that this build does not have, unless only others are asked for', async () => {
     const { check } = await live(1)
     const version = await check('secondVersion')
     expect(version.code).toBe(6)
@@ -161,11 +161,12 @@ describe('check --against a store', () => {
     const type = await check('others')
     expect(type.code).toBe(6)
     expect(type.stdout).toMatch(/2 runs of shop\.order v1 would find no code: .*\n.*No workflow "shop\.order"/)
+    expect(version.stdout + type.stdout).not.toContain('createHoldfast')
     const other = await check('others', ['--type', 'demo.greet', '--type', 'demo.slow'])
     expect([other.code, other.stdout]).toEqual([0, expect.stringMatching(/^There is nothing to replay in sqlite:/)])
   })
 
-  it('tells of bodies that throw or hang, and of payloads that cannot be read', async () => {
+  it('reports bodies that throw or hang, and payloads that cannot be read', async () => {
     const { check } = await live(2)
     const throwing = await check('throwing')
     expect(throwing.code).toBe(6)
@@ -275,10 +276,10 @@ describe('export, and check --against files', () => {
     [['--against', 'README.md'], 'It cannot be read: '],
     [['--against', 'src/cli'], 'There is no .json file in the folder'],
     [['--against', 'x', '--sample', '0'], '--sample must be a whole number from 1'],
-  ])('%j is a usage error: %s', async (argv, told) => {
+  ])('%j is a usage error: %s', async (argv, names) => {
     const { code, stdout, stderr } = await cli(['check', builds.deployed, ...argv])
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toContain(told)
+    expect(stderr).toContain(names)
   })
 
   it('problems of the module are reported before anything is replayed', async () => {

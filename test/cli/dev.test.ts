@@ -147,7 +147,7 @@ describe('holdfast dev', () => {
     expect(one.said()).toContain('Reloaded after a change in src/workflows.js.\n')
   })
 
-  it('reads TypeScript by the tsx of the project, and tells a program what happens', async () => {
+  it('reads TypeScript by the tsx of the project, and reports to a program what happens', async () => {
     const one = await dev(
       {
         'src/workflows.ts': `

@@ -1,4 +1,4 @@
-// `holdfast doctor`: a sound store is told so, and a broken one is told by name and leaves with a code.
+// `holdfast doctor`: a sound store is reported as such, and a broken one by name and leaves with a code.
 
 import Database from 'libsql'
 import { describe, expect, it } from 'vitest'
@@ -43,9 +43,9 @@ describe('holdfast doctor', () => {
     breakIt('update runs set ended_at = null where id = ?')
     const { code, stdout } = await run(['doctor', '--json'])
     expect(code).toBe(70)
-    const told = JSON.parse(stdout) as { store: string; isSound: boolean; checks: { name: string }[] }
-    expect(told).toMatchObject({ store, isSound: false })
-    expect(told.checks).toContainEqual({ name: 'status_fields_match', offenders: [id] })
-    expect(told.checks).toContainEqual({ name: 'history_gapless', offenders: [] })
+    const answer = JSON.parse(stdout) as { store: string; isSound: boolean; checks: { name: string }[] }
+    expect(answer).toMatchObject({ store, isSound: false })
+    expect(answer.checks).toContainEqual({ name: 'status_fields_match', offenders: [id] })
+    expect(answer.checks).toContainEqual({ name: 'history_gapless', offenders: [] })
   })
 })

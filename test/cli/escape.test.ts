@@ -84,7 +84,7 @@ describe('a payload as JSON', () => {
     expect(() => JSON.parse(line) as unknown).not.toThrow()
   })
 
-  it('tells an error by its message, whatever was thrown', () => {
+  it('shows an error by its message, whatever was thrown', () => {
     expect(messageOf(new Error('no'))).toBe('no')
     expect(messageOf(new TypeError(''))).toBe('TypeError')
     expect(messageOf('plain text')).toBe('plain text')

@@ -1,5 +1,5 @@
-// A store and files in which every text is an attack on the terminal: somebody who can write rows, or hand over an export, must not
-// reach whoever looks at them. Each command is run over them, for a terminal, for a pipe and for a program.
+// A store and files in which every text is an attack on the terminal: an attacker who can write rows, or hand over an export, must not
+// reach the user who looks at them. Each command is run over them, for a terminal, for a pipe and for a program.
 
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

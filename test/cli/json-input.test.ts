@@ -88,7 +88,7 @@ describe('fifteen megabytes of input', () => {
     ['one number before a slip', () => `${'1'.repeat(long)}x`, long],
     ['short texts, the last of which has no end', () => `[${'"a",'.repeat(1_000_000)}"b`, 4_000_001],
     ['closed brackets', () => `[${'[],'.repeat(500_000)}]`, 1_500_001],
-  ])('%s overflow no stack: the place is told', (_, make, position) => {
+  ])('%s overflow no stack: the place is named', (_, make, position) => {
     expect(faultOf(make()).position).toBe(position)
   })
 
@@ -108,7 +108,7 @@ describe('fifteen megabytes of input', () => {
 })
 
 describe('input of twenty megabytes', () => {
-  const told =
+  const fault =
     'is longer than 16777216 characters (16 MiB), the most that the command line reads. ' +
     'Store it elsewhere and pass a reference.'
 
@@ -117,7 +117,7 @@ describe('input of twenty megabytes', () => {
     ['of one text that breaks off', () => `"${'a'.repeat(20_000_000)}`],
     ['that would be JSON', () => `"${'a'.repeat(20_000_000)}"`],
   ])('%s is refused by its size', (_, make) => {
-    expect(faultOf(make()).message).toBe(`The input ${told}`)
+    expect(faultOf(make()).message).toBe(`The input ${fault}`)
   })
 
   it('from a pipe or a file without an end is read no further than that', async () => {
@@ -129,8 +129,8 @@ describe('input of twenty megabytes', () => {
       }
     })()
     const call = { io: { cwd: '/', stdin: endless } } as unknown as Call
-    await expect(inputOf(call, 'input', '-', undefined)).rejects.toThrow(`The text from standard input ${told}`)
+    await expect(inputOf(call, 'input', '-', undefined)).rejects.toThrow(`The text from standard input ${fault}`)
     expect(read).toBe(17)
-    await expect(inputOf(call, 'input', undefined, '/dev/zero')).rejects.toThrow(`The file "/dev/zero" ${told}`)
+    await expect(inputOf(call, 'input', undefined, '/dev/zero')).rejects.toThrow(`The file "/dev/zero" ${fault}`)
   })
 })

@@ -197,7 +197,7 @@ describe('holdfast watch', () => {
     expect(json.at(-1)).toMatchObject({ run: { id: good.id, status: 'succeeded' } })
   })
 
-  it('follows a run that is alive until somebody ends it', async () => {
+  it('follows a run that is alive until it is ended', async () => {
     const { holdfast, env } = await shop()
     const { id } = await holdfast.start(sleepy)
     const watch = begin(['watch', id], { env })
@@ -231,7 +231,7 @@ describe('holdfast watch', () => {
     expect(stderr).toContain('was removed while it was pending')
   })
 
-  it('tells drift, with exit code 6 and what to do', async () => {
+  it('reports drift, with exit code 6 and what to do', async () => {
     const { store, holdfast, run } = await shop()
     const worker = await holdfast.work()
     const { id } = await holdfast.start(sleepy)
@@ -309,7 +309,7 @@ describe('a run that is paused', () => {
 
   it('says who paused it and why, in show and in the list, on a narrow terminal, too', async () => {
     const { holdfast, run } = await shop()
-    const { id } = await holdfast.start(sleepy, undefined, { key: 'a-long-key-of-somebody' })
+    const { id } = await holdfast.start(sleepy, undefined, { key: 'a-long-key-of-a-customer' })
     await holdfast.pause(id, { reason: 'maintenance', note: 'first line\nsecond \u001B[2Jline' })
     const { stdout } = await run(['show', id])
     expect(stdout).toMatch(/\n {2}paused for {2}maintenance, since .*Z\n {14}first line\n {14}second \\x1b\[2Jline\n/)

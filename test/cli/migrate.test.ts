@@ -48,7 +48,7 @@ describe('migrating SQLite', () => {
     expect(code).toBe(0)
     expect(stdout).toContain(`-- The tables of sqlite:${path} would go from version 0 to ${schemaVersion}.\n`)
     expect(existsSync(path)).toBe(false)
-    // As if somebody had piped it into sqlite3.
+    // As if a user had piped it into sqlite3.
     const database = new Database(path)
     database.exec(stdout)
     database.close()

@@ -37,7 +37,7 @@ describe('holdfast rekey', () => {
     })
   })
 
-  it('stops when it is told to, and says how to go on', async () => {
+  it('stops when it is asked to, and says how to go on', async () => {
     const { run, env } = await encryptedShop(4)
     const stopped = begin(['rekey', ...module, '--rate', '1'], { env, terminal: 100 })
     await stopped.says('2 of 4 runs')

@@ -9,7 +9,7 @@ import * as workflows from './workflows.ts'
 export interface Shop {
   /** The address of the file. */
   readonly store: string
-  /** A Holdfast on that file which starts, but performs only if it is told to. */
+  /** A Holdfast on that file which starts, but performs only if it is asked to. */
   readonly holdfast: Holdfast
   /** A command line on that file and its workflows. */
   readonly run: (argv: readonly string[], scene?: Scene) => Promise<Ending>

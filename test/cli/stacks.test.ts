@@ -72,9 +72,9 @@ describe('the stack of an error', () => {
   it('keeps a failing command with --json one document', async () => {
     const { run } = await shop()
     const { stderr } = await run(['show', 'x', '--json', '--verbose'])
-    const told = documents(stderr) as readonly { error: Error }[]
-    expect(told).toHaveLength(1)
-    expect(told[0]?.error.stack).toContain('    at ')
+    const printed = documents(stderr) as readonly { error: Error }[]
+    expect(printed).toHaveLength(1)
+    expect(printed[0]?.error.stack).toContain('    at ')
   })
 })
 

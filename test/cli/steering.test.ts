@@ -62,11 +62,13 @@ describe('holdfast start', () => {
     expect((await holdfast.journal(idIn(plain.stdout)))[0]!.data).toBe('Zo\u00eb')
   })
 
-  it('tells a misspelt type, and a key that is taken', async () => {
+  it('reports a misspelt type, and a key that is taken', async () => {
     const { run } = await shop()
     const misspelt = await run(['start', 'demo.great'])
     expect(misspelt.code).toBe(2)
     expect(misspelt.stderr).toContain('Did you mean "demo.greet"?')
+    expect(misspelt.stderr).toMatch(/Export it from ".*workflows\..*", or name the module that does with --workflows\./)
+    expect(misspelt.stderr).not.toContain('createHoldfast')
     const first = await run(['start', 'demo.sleepy', '--key', 'k'])
     const second = await run(['start', 'demo.sleepy', '--key', 'k', '--json'])
     expect(second.code).toBe(4)
@@ -353,7 +355,7 @@ describe('holdfast worker', () => {
     expect(stdout).toMatch(/Stopping: waits .*\nStopped\. This worker holds no run\.\n$/)
   })
 
-  it('SW-A4 tells a program the same as a stream of events', async () => {
+  it('SW-A4 prints the same for a program as a stream of events', async () => {
     const { env } = await shop()
     const worker = begin(['worker', '--json'], { env })
     await worker.says('working')

@@ -152,9 +152,9 @@ describe('the timeline of a run', () => {
       /running .*▷+ .*asked to cancel/,
     ],
     [{ status: 'cancelling' }, /cancelling .*▷+ .*undo/],
-  ] satisfies [Partial<RunView>, RegExp][])('says what a live run is about: %j', (change, told) => {
+  ] satisfies [Partial<RunView>, RegExp][])('says what a live run is about: %j', (change, shown) => {
     const lines = drawn({ ...succeeded, endedAt: null, ...change }, journal([0, 'started']), 120)
-    expect(lines.join('\n')).toMatch(told)
+    expect(lines.join('\n')).toMatch(shown)
   })
 
   it('draws a wait that is not over until now', () => {

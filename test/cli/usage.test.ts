@@ -40,7 +40,7 @@ describe('help', () => {
     )
   })
 
-  it('tells the version of the package', async () => {
+  it('prints the version of the package', async () => {
     expect((await cli(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
   })
 })
@@ -98,10 +98,10 @@ describe('arguments that do not exist', () => {
     [['dead-letters', '--discard'], 'Which letter?'],
     [['dead-letters', someId, 'x'], 'Say what to do with the letter'],
     [['dead-letters', someId, 'x', '--discard', '--to-topic'], 'one of --to <run>'],
-  ])('%j is a usage error: %s', async (argv, told) => {
+  ])('%j is a usage error: %s', async (argv, expected) => {
     const { code, stdout, stderr } = await cli(argv)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toContain(told)
+    expect(stderr).toContain(expected)
     expect(stderr).not.toContain('    at ')
   })
 
@@ -170,7 +170,7 @@ describe('the store', () => {
     expect(stderr).toContain('would always be empty')
   })
 
-  it('of a server that is not there is told so, and its token is not shown', async () => {
+  it('of a server that is not there is reported, and its token is not shown', async () => {
     const { code, stdout, stderr } = await cli(['runs', '--store', 'libsql://127.0.0.1:9?tls=0&authToken=secret-token'])
     expect(code).not.toBe(0)
     expect(stderr).toContain('cannot be reached')
@@ -229,7 +229,7 @@ describe('the module', () => {
     expect(stderr).toMatch(/--workflows .*HOLDFAST_WORKFLOWS/)
   })
 
-  it('that is not there is told, with the one that was probably meant', async () => {
+  it('that is not there is reported, with the one that was probably meant', async () => {
     const { code, stderr } = await check('test/cli/workflows')
     expect(code).toBe(2)
     expect(stderr).toContain('There is no module "test/cli/workflows". Did you mean "test/cli/workflows.ts"?')
@@ -248,20 +248,20 @@ describe('the module', () => {
     expect((await check(report)).stderr).toContain('cannot be loaded: failed: file.ts:1: no')
   })
 
-  it('that exports no workflow is told by what it exports', async () => {
+  it('that exports no workflow is refused with what it exports', async () => {
     const { code, stderr } = await check(file('none.mjs', 'export const price = 5, makeOrder = () => 1'))
     expect(code).toBe(2)
     expect(stderr).toContain('exports no workflow, but only makeOrder, price')
     expect((await check(file('empty.mjs', ''))).stderr).toContain('nothing at all')
   })
 
-  it('that exports an open Holdfast instead of options is told so', async () => {
+  it('that exports an open Holdfast instead of options is refused with that', async () => {
     const { code, stderr } = await check(file('open.mjs', 'export const holdfast = { work() {}, close() {} }'))
     expect(code).toBe(2)
     expect(stderr).toContain('is an open Holdfast')
   })
 
-  it('in TypeScript on a runtime that has none is told what to do', () => {
+  it('in TypeScript on a runtime that has none is refused with what to do', () => {
     const fault = Object.assign(new TypeError('Unknown file extension ".ts"'), { code: 'ERR_UNKNOWN_FILE_EXTENSION' })
     expect(loadFault('./flows.ts', fault).message).toContain('NODE_OPTIONS="--import tsx" npx holdfast')
     expect(loadFault('./flows.txt', fault).message).toContain('cannot be loaded: Unknown file extension')
@@ -334,7 +334,7 @@ describe('poison in the arguments', () => {
 })
 
 describe('exit codes', () => {
-  it('tell who must act, for every error that there is', () => {
+  it('say who must act, for every error that there is', () => {
     const codes = new Set(errorCodes.map((code) => exitCodeOf(new HoldfastError(code, ''))))
     const documented = new Set(exitCodeRows.map(([code]) => code))
     for (const code of codes) expect(documented).toContain(code)

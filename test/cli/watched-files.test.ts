@@ -9,8 +9,8 @@ import { folder } from './world.ts'
 interface Project {
   readonly place: string
   readonly changes: readonly string[]
-  /** Settles when a change of this file was told. */
-  readonly tells: (file: string) => Promise<void>
+  /** Settles when a change of this file was reported. */
+  readonly changesAfter: (file: string) => Promise<void>
 }
 
 async function project(more: readonly WatchedPath[] = []): Promise<Project> {
@@ -23,33 +23,33 @@ async function project(more: readonly WatchedPath[] = []): Promise<Project> {
   const files = new WatchedFiles([{ path: place }, ...more], (file) => changes.push(file.slice(place.length + 1)))
   onTestFinished(() => files.stop())
   await files.start()
-  const tells = async (file: string): Promise<void> => {
+  const changesAfter = async (file: string): Promise<void> => {
     await expect.poll(() => changes, { interval: 20, timeout: 10_000 }).toContain(file)
   }
-  return { place, changes, tells }
+  return { place, changes, changesAfter }
 }
 
 describe('a file of the project', () => {
   it('is noticed when it is written, replaced, made in a new folder, or gone', async () => {
-    const { place, changes, tells } = await project()
+    const { place, changes, changesAfter } = await project()
     writeFileSync(join(place, 'src', 'a.ts'), 'b')
-    await tells('src/a.ts')
+    await changesAfter('src/a.ts')
     // As many editors save: the new text takes the place of the old.
     writeFileSync(join(place, 'src', 'b.tmp'), 'bb')
     renameSync(join(place, 'src', 'b.tmp'), join(place, 'src', 'b.mjs'))
-    await tells('src/b.mjs')
+    await changesAfter('src/b.mjs')
     mkdirSync(join(place, 'src', 'deep', 'new', 'er'), { recursive: true })
     writeFileSync(join(place, 'src', 'deep', 'new', 'er', 'c.js'), 'c')
-    await tells('src/deep/new/er/c.js')
+    await changesAfter('src/deep/new/er/c.js')
     // The new folder is watched, too.
     writeFileSync(join(place, 'src', 'deep', 'new', 'er', 'd.cts'), 'd')
-    await tells('src/deep/new/er/d.cts')
+    await changesAfter('src/deep/new/er/d.cts')
     rmSync(join(place, 'src', 'deep', 'new'), { recursive: true })
     await expect.poll(() => changes.filter((file) => file.startsWith('src/deep/new/er/')).length).toBeGreaterThan(2)
   })
 
   it('restarts nothing if it is no code: a database, a log, what is installed, what tools keep', async () => {
-    const { place, changes, tells } = await project()
+    const { place, changes, changesAfter } = await project()
     for (let at = 0; at < 5; at += 1) {
       appendFileSync(join(place, 'shop.db'), 'x')
       appendFileSync(join(place, 'shop.db-wal'), 'x')
@@ -58,11 +58,11 @@ describe('a file of the project', () => {
       appendFileSync(join(place, '.git', 'hook.js'), 'x')
     }
     writeFileSync(join(place, 'src', 'z.ts'), 'z')
-    await tells('src/z.ts')
+    await changesAfter('src/z.ts')
     expect(changes).toEqual(['src/z.ts'])
   })
 
-  it('counts whatever it is, where somebody says so', async () => {
+  it('counts whatever it is, where the options say so', async () => {
     const other = folder()
     const { changes } = await project([{ path: other, everything: true }])
     writeFileSync(join(other, 'prompt.md'), 'x')

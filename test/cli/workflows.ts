@@ -1,4 +1,4 @@
-// The workflows of these tests, as a module that a user would name. Its steps are told what to do by their input.
+// The workflows of these tests, as a module that a user would name. Its steps are given what to do by their input.
 
 import { topic, workflow } from '../../src/index.ts'
 

@@ -1,5 +1,5 @@
 // A world for the command line: streams that keep what is written, a terminal if one is wanted, and signals that a test
-// sends. Each call is a process of its own as far as the command line can tell.
+// sends. Each call is a process of its own as far as the command line can see.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

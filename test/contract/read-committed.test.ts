@@ -39,7 +39,7 @@ const topic = { name: 'news', delivery: 'all', retainMs: 0 } as const
 // The contract looks at one consequence of an end at a time. Together they are the longest way through every plan.
 describe('whatever ends a run, in one transaction', () => {
   it.for(endPaths.map((way) => [way.name, way] as const))(
-    'who watches it is told, its child is cancelled, and what it has not read goes on, if it %s',
+    'who watches it is notified, its child is cancelled, and what it has not read goes on, if it %s',
     async ([, way]) => {
       const subject = open(new Interleaver(1).schedule)
       const bench = createContractBench(subject)

@@ -40,7 +40,7 @@ describe('the demo', { timeout: 60_000 }, () => {
     }
     expect(demo.exitCode ?? demo.signalCode).not.toBe(0)
     expect(leftovers()).toEqual([])
-    // A dead process keeps its number until whoever inherits it takes notice.
+    // A dead process keeps its number until the process that inherits it takes notice.
     await expect.poll(() => isAlive(pid), { timeout: 10_000 }).toBe(false)
   })
 })

@@ -1,4 +1,4 @@
-// What every source file keeps to, where a machine can tell: its size, its name, and what must not be left in it.
+// What every source file keeps to, where a machine can decide: its size, its name, and what must not be left in it.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -98,6 +98,42 @@ it('no name that was replaced is left', () => {
   const schemas = code.filter(({ path }) => path.endsWith(join('schema', 'schema.ts')))
   expect(schemas).toHaveLength(2)
   expect(schemas.filter(({ text }) => /^\s*(?:wish|told)\s/m.test(text)).map(({ path }) => path)).toEqual([])
+})
+
+// What a colleague from another engine would have to ask about: the subject is named, and who reports, answers or notifies.
+it('no private word is left, in code or in prose', () => {
+  const words = /\b(?:tells?|told|telling|somebody|whoever)\b/i
+  const distinguishing = /\b(?:tells?|told|telling)\b[^.;:]{0,60}?\bapart\b/gi
+  const own = join('test', 'docs', 'source.test.ts')
+  const pages = readdirSync('docs', { recursive: true, encoding: 'utf8' }).map((name) => join('docs', name))
+  const roots = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md']
+  const texts = [...files.filter(({ path }) => path !== own), ...[...pages, ...roots].flatMap(pageAt)]
+  // A comment may break the line before the word that makes the sense clear.
+  const plain = (text: string): string =>
+    text.replaceAll(/\n\s*(?:\/\/|\*|--)?\s*/g, ' ').replaceAll(distinguishing, '')
+  expect(texts.filter(({ text }) => words.test(plain(text))).map(({ path }) => path)).toEqual([])
+})
+
+it('no private word is part of a name in src, nor of a file', () => {
+  const words =
+    /(?:^|[a-z0-9])(?:[Tt]ell(?:s|ing)?|[Tt]old|[Bb]ooks|[Ww]ish(?:es)?|[Vv]erdicts?|[Ee]rrands?|[Dd]esk|[Uu]ndertakings?|[Oo]bliges|[Ss]tirred|[Rr]ipen|[Ss]tray(?:s|ed)?|[Tt]roubled)(?=[A-Z]|$)/
+  const names = ({ text }: { text: string }): readonly string[] =>
+    text.replaceAll(/\/\/.*|\/\*[^]*?\*\/|'[^'\n]*'/g, '').match(/\b[A-Za-z_]\w*\b/g) ?? []
+  const code = files.filter(({ path }) => path.startsWith('src') && path.endsWith('.ts'))
+  const found = code.flatMap((file) =>
+    names(file)
+      .filter((name) => words.test(name))
+      .map((name) => `${file.path}: ${name}`),
+  )
+  expect(found).toEqual([])
+  const fileNames = files
+    .map(({ path }) => path)
+    .filter((path) =>
+      basename(path)
+        .split(/[-.]/)
+        .some((part) => words.test(part)),
+    )
+  expect(fileNames).toEqual([])
 })
 
 function pageAt(path: string): readonly { path: string; text: string }[] {

@@ -83,13 +83,13 @@ describe('what is installed with the package', () => {
       const { openPostgresStore } = await import('./src/stores/postgres/index.ts')
       const { openTursoStore, openLibsqlStore } = await import('./src/stores/turso/index.ts')
       const { createHoldfast } = await import('./src/index.ts')
-      const told = (error) => error.code + ' ' + error.message
+      const label = (error) => error.code + ' ' + error.message
       const failures = await Promise.all([
-        openPostgresStore({ url: 'postgres://localhost:9/none' }).catch(told),
-        openTursoStore({ path: ':memory:' }).catch(told),
-        openLibsqlStore({ url: 'libsql://127.0.0.1:9?tls=0' }).catch(told),
-        openLibsqlStore({ url: 'libsql::memory:' }).catch(told),
-        ...(Module.isBuiltin('node:sqlite') ? [] : [createHoldfast({ store: 'sqlite:not-made.db' }).catch(told)]),
+        openPostgresStore({ url: 'postgres://localhost:9/none' }).catch(label),
+        openTursoStore({ path: ':memory:' }).catch(label),
+        openLibsqlStore({ url: 'libsql://127.0.0.1:9?tls=0' }).catch(label),
+        openLibsqlStore({ url: 'libsql::memory:' }).catch(label),
+        ...(Module.isBuiltin('node:sqlite') ? [] : [createHoldfast({ store: 'sqlite:not-made.db' }).catch(label)]),
       ])
       const holdfast = await createHoldfast({ store: 'memory:' })
       await holdfast.close()
@@ -122,7 +122,7 @@ describe('what is installed with the package', () => {
     const running = present.flatMap(([path]) => {
       const { scripts = {} } = read(join(path, 'package.json')) as Manifest
       const named = atInstall.slice(0, 3).filter((name) => name in scripts)
-      // npm compiles where it finds this, without being told to.
+      // npm compiles where it finds this, without being asked to.
       return existsSync(join(path, 'binding.gyp')) || named.length > 0 ? [path] : []
     })
     expect(running).toEqual([])

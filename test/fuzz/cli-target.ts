@@ -153,7 +153,7 @@ async function perform(args: readonly string[]): Promise<void> {
       return () => void listeners.delete(listener)
     },
   }
-  // Who waits for a run that nobody performs is told to leave.
+  // Who waits for a run that nobody performs is asked to leave.
   const impatient = setTimeout(() => listeners.forEach((listener) => listener('SIGINT')), 20)
   const code = await runCli(io).finally(() => clearTimeout(impatient))
   holds(codes.includes(code), `It left with ${code}: ${texts.stderr}`)

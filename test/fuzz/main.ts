@@ -1,5 +1,5 @@
 // `npm run fuzz`: a million cases over all targets, each of which must come to what its target declares within 100 ms.
-// `-- --cases 10000 --target decoder --seed 7` for fewer, for one target, or for the same again. What is found is told with the
+// `-- --cases 10000 --target decoder --seed 7` for fewer, for one target, or for the same again. What is found is printed with the
 // case, shrunk, and the command that repeats it.
 
 import { parseArgs } from 'node:util'

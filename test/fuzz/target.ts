@@ -54,6 +54,6 @@ function assertAllowed(codes: readonly ErrorCode[], error: unknown): void {
   }
 }
 
-export function holds(condition: boolean, told: string): asserts condition {
-  if (!condition) throw new Error(told)
+export function holds(condition: boolean, message: string): asserts condition {
+  if (!condition) throw new Error(message)
 }

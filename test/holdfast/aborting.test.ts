@@ -1,4 +1,4 @@
-// Every call of the client that waits, on a store that answers nothing: it ends as soon as its abort signal fires. Whoever
+// Every call of the client that waits, on a store that answers nothing: it ends as soon as its abort signal fires. The caller that
 // serves a request must not be held by a database that hangs.
 
 import { randomBytes } from 'node:crypto'
@@ -69,14 +69,14 @@ const calls: Readonly<Record<string, Call>> = {
 /** What asks no store, ends in time by itself, or is a transaction of the caller's. */
 const others = ['using', 'run', 'active', 'work', 'close']
 
-/** Of one operation the answer tells what a single call throws. */
+/** Of one operation the answer says what a single call throws. */
 async function firstOf(answers: Promise<readonly SettledOperation<unknown>[]>): Promise<unknown> {
   const [answer] = await answers
   if (answer?.ok === false) throw answer.error
   return answer
 }
 
-/** A store of which no call is answered once it is told to hang. */
+/** A store of which no call is answered once it is asked to hang. */
 function hanging({ store }: VirtualWorld) {
   const line = { hangs: false, asked: 0 }
   const proxy = new Proxy(store, {
@@ -110,7 +110,7 @@ describe('a database that hangs', () => {
     expect(await asked).toMatchObject({ code, cause: reason })
     expect(world.clock.now()).toBe(before)
 
-    // Nothing is asked for somebody who has left already.
+    // Nothing is asked for a caller that has left already.
     line.asked = 0
     const late = (await call(holdfast, { abortSignal: AbortSignal.abort(reason) }).catch(
       (error: unknown) => error,

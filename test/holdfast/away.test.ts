@@ -1,4 +1,4 @@
-// A store that is away for a moment: whoever waits for a result goes on waiting.
+// A store that is away for a moment: a caller that waits for a result goes on waiting.
 
 import { expect, it } from 'vitest'
 import { workflow, type Store } from 'holdfast'

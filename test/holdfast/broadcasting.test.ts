@@ -79,7 +79,7 @@ describe('a broadcast to all', () => {
     expect(await read(await waiter(kept))).toEqual([])
   })
 
-  test('sent twice under one id is told once, and answered as the first time', async () => {
+  test('sent twice under one id is delivered once, and answered as the first time', async () => {
     const { holdfast, waiter, read } = await world()
     const run = await waiter(news)
     expect(await holdfast.broadcast(news, 'hello', { id: 'n-1' })).toEqual({ outcome: 'delivered', runs: 1 })

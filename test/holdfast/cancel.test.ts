@@ -114,7 +114,7 @@ describe('a run that is being performed', () => {
     }
   })
 
-  it('SW-A4 a body that works without steps can ask, and is told by a signal', async () => {
+  it('SW-A4 a body that works without steps can ask, and is notified by a signal', async () => {
     const { open, until, after, pause } = virtualWorld()
     const seen: unknown[] = []
     const loop = workflow('loop', async (ctx) => {
@@ -156,7 +156,7 @@ describe('a run that is being performed', () => {
     expect(isHoldfastError(reason, 'RUN_CANCELLED')).toBe(true)
   })
 
-  it('and whose holder dies is ended by whoever takes over', async () => {
+  it('and whose holder dies is ended by the worker that takes over', async () => {
     const { open, store, until, after } = virtualWorld()
     let isIn = false
     const stuck = workflow('stuck', (ctx) =>

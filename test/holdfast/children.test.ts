@@ -90,18 +90,18 @@ describe.each(stays)('a parent that is $how', ({ cachedRuns }) => {
         return await ctx.child(failing, 'too far')
       } catch (error) {
         if (!isHoldfastError(error, 'CHILD_FAILED')) throw error
-        const told = [error.details['type'], error.details['status'], (error.cause as Error).message]
-        seen.push(told, error.cause instanceof RangeError)
+        const failure = [error.details['type'], error.details['status'], (error.cause as Error).message]
+        seen.push(failure, error.cause instanceof RangeError)
         await ctx.sleep('1 s')
-        return told
+        return failure
       }
     })
     const holdfast = await open({ workflows: [parent, failing] })
     await holdfast.work({ cachedRuns })
     const run = await holdfast.start(parent)
-    const told = ['failing', 'failed', 'too far']
-    expect(await after(run.result())).toEqual(told)
-    for (let at = 0; at < seen.length; at += 2) expect(seen.slice(at, at + 2)).toEqual([told, true])
+    const failure = ['failing', 'failed', 'too far']
+    expect(await after(run.result())).toEqual(failure)
+    for (let at = 0; at < seen.length; at += 2) expect(seen.slice(at, at + 2)).toEqual([failure, true])
     expect(seen).toHaveLength(cachedRuns === 0 ? 4 : 2)
   })
 

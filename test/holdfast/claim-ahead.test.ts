@@ -116,13 +116,13 @@ describe('a run that is claimed ahead', () => {
     expect(view).toMatchObject(outcome)
   })
 
-  it.each(commands)('and %s in another process does not begin once a hint tells of it', async (command, outcome) => {
+  it.each(commands)('and %s in another process does not begin once a hint reports it', async (command, outcome) => {
     const { view } = await controlAhead(command, { by: 'starter', changes: {} })
     expect(view).toMatchObject(outcome)
   })
 
   it.each(commands)(
-    'and %s in another process does not begin once a heartbeat tells of it',
+    'and %s in another process does not begin once a heartbeat reports it',
     async (command, outcome) => {
       const { view } = await controlAhead(command, { by: 'starter', changes: deaf, beats: true })
       expect(view).toMatchObject(outcome)
@@ -133,7 +133,7 @@ describe('a run that is claimed ahead', () => {
     await controlAhead('removed', { by: 'first', changes: deaf })
   })
 
-  it('and removed in another process does not begin once a hint tells of it', async () => {
+  it('and removed in another process does not begin once a hint reports it', async () => {
     await controlAhead('removed', { by: 'starter', changes: {} })
   })
 
@@ -190,7 +190,7 @@ describe('a claimed run whose journal is being read', () => {
   })
 })
 
-/** A worker of one slot, and a store that answers commits when it is told to. */
+/** A worker of one slot, and a store that answers commits when it is asked to. */
 async function slowCommits() {
   const world = virtualWorld()
   const { open, store } = world

@@ -1,4 +1,4 @@
-// Tokens and exposed values, from outside: what a run has issued completes its wait once, and whoever has no token learns
+// Tokens and exposed values, from outside: what a run has issued completes its wait once, and a caller that has no token learns
 // nothing. The entries of the run are written by hand.
 
 import { describe, expect, it, test } from 'vitest'
@@ -57,7 +57,7 @@ describe('a token', () => {
     ['nothing', () => ''],
     ['no text', () => null as never],
     ['far too much', () => 'A'.repeat(1_000_000)],
-  ])('that names %s is invalid, and tells no more', async (_, forge) => {
+  ])('that names %s is invalid, and says no more', async (_, forge) => {
     const { store, holdfast, run, seq } = await world()
     expect(await holdfast.complete(forge({ runId: run.id, seq }))).toEqual({ outcome: 'invalid-token' })
     expect(await messagesOf(store, run)).toEqual([])

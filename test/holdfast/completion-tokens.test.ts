@@ -1,4 +1,4 @@
-// Tokens: somebody outside completes a wait, once.
+// Tokens: an outside caller completes a wait, once.
 
 import { describe, expect, test } from 'vitest'
 import { createHoldfast, workflow, type Holdfast, type HoldfastOptions } from 'holdfast'
@@ -33,7 +33,7 @@ test('a token completes its wait, once, and is the same on every replay', async 
   expect(await holdfast.complete(token, 'late')).toMatchObject({ outcome: 'already-completed' })
 })
 
-test('a token can be completed before anybody waits, and tells nothing if it was changed', async () => {
+test('a token can be completed before anybody waits, and reveals nothing if it was changed', async () => {
   const { open, after, clock } = virtualWorld()
   const slow = workflow('slow', async (ctx) => {
     const one = ctx.token<string>()
@@ -61,7 +61,7 @@ describe('a reader of the database', () => {
     const handed: string[] = []
     const asking = workflow('asking', async (ctx) => {
       const answer = ctx.token<string>()
-      // Not recorded: it goes to somebody outside.
+      // Not recorded: it goes to an outside caller.
       await ctx.step('ask', () => undefined)
       handed.push(answer.token)
       return answer

@@ -6,7 +6,7 @@ import { gate, settled, until } from './gate.ts'
 import { keepLines, open, openWorking } from './open.ts'
 
 describe('the context', () => {
-  it('WC-A6 tells a body which run it is', async () => {
+  it('WC-A6 shows a body which run it is', async () => {
     const self = workflow('self', { version: 7 }, (ctx) => ctx.run)
     const holdfast = await openWorking([self])
     const run = await holdfast.start(self)
@@ -65,7 +65,7 @@ describe('the context', () => {
     expect(log).toEqual(['released inner', 'released outer'])
   })
 
-  it('a resource that cannot be released is told in the log and harms no result', async () => {
+  it('a resource that cannot be released is reported in the log and harms no result', async () => {
     const logger = keepLines()
     const sticky = workflow('sticky', (ctx) =>
       ctx.withResource(

@@ -29,7 +29,7 @@ describe('continueAsNew', () => {
       'step-succeeded',
       'succeeded',
     ])
-    // The same step of another round is another step to whoever it calls.
+    // The same step of another round is another step to the service it calls.
     expect(new Set(keys).size).toBe(3)
     expect((await holdfast.get(run)).key).toBe('counter')
   })

@@ -89,11 +89,11 @@ describe.each(everyStore)('a cursor that no page gave, on the $name store', ({ m
     ]
     for (const [given, call] of calls) {
       for (const one of given) {
-        const told = await call(one as never).then(
+        const outcome = await call(one as never).then(
           () => 'taken',
           (error: unknown) => (error as HoldfastError).code,
         )
-        expect(`${String(call)}: ${told}`).toMatch(/: INVALID_(?:OPTION|NAME)$/)
+        expect(`${String(call)}: ${outcome}`).toMatch(/: INVALID_(?:OPTION|NAME)$/)
       }
     }
   })

@@ -1,4 +1,4 @@
-// Nothing succeeds when the time for the whole run is over, whoever holds it and whatever it has heard.
+// Nothing succeeds when the time for the whole run is over, whichever session holds it and whatever it has heard.
 
 import { expect, test } from 'vitest'
 import { workflow } from 'holdfast'

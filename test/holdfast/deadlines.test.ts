@@ -1,5 +1,5 @@
-// A deadline is a deadline: whatever a run is doing when its time is over, and whoever holds it, it fails then, and never
-// before. Time belongs to the test, and nothing but the engine's own timers tells that it has passed.
+// A deadline is a deadline: whatever a run is doing when its time is over, and whichever session holds it, it fails then, and never
+// before. Time belongs to the test, and nothing but the engine's own timers shows that it has passed.
 
 import { describe, expect, it } from 'vitest'
 import { workflow, type Holdfast, type RunHandle } from 'holdfast'
@@ -9,7 +9,7 @@ import { temporaryPaths } from '../unit/stores/sqlite/folder.ts'
 
 const nextPath = temporaryPaths()
 const limit = 500
-/** Leases are long: whoever waits for a heartbeat or for a regular look comes far too late. */
+/** Leases are long: a session that waits for a heartbeat or for a regular look comes far too late. */
 const lease = '30s'
 
 const hang = workflow('hang', async (ctx) => {
@@ -58,7 +58,7 @@ describe('a run whose time is over fails within a second', () => {
     expect((endedAt?.getTime() ?? Infinity) - createdAt.getTime()).toBeLessThan(limit + 1_000)
   })
 
-  it('as a child that waits, and its parent is told', async () => {
+  it('as a child that waits, and its parent is notified', async () => {
     const world = machine(nextPath())
     const { holdfast } = await world.begin([parent, wait])
     await holdfast.work({ lease })
@@ -79,7 +79,7 @@ describe('a run whose time is over fails within a second', () => {
     expect(age).toBeLessThan(limit + 1_000)
   })
 
-  it('when another process started it, which tells nobody', async () => {
+  it('when another process started it, which notifies nobody', async () => {
     const world = machine(nextPath())
     const worker = await world.begin([wait])
     await worker.holdfast.work({ lease })

@@ -1,5 +1,5 @@
 // What outlives a process: runs in a SQLite file, seen through the engine and past it. One test for each line of the
-// feature checklist that speaks of it; how processes end is told in shutdown-and-crash.test.ts.
+// feature checklist that speaks of it; how processes end is described in shutdown-and-crash.test.ts.
 
 import { statSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
@@ -86,7 +86,7 @@ describe('what is started', () => {
     expect(moves).toEqual(['pending', 'running', 'waiting', 'running', 'pending', 'running', 'succeeded'])
 
     const [over] = await store.get([run.id])
-    const lease = { session: 'somebody', token: over?.token ?? 0 }
+    const lease = { session: 'another', token: over?.token ?? 0 }
     await store.beat({ session: lease.session, leaseMs: hour })
     const selectors = [{ type: 'winding', version: 1 }]
     expect((await store.claim({ session: lease.session, selectors, limit: 9 })).runs).toEqual([])
@@ -102,7 +102,7 @@ describe('what is started', () => {
     expect(await store.get([run.id])).toEqual([over])
   })
 
-  it('SW-E7: may be performed twice after a crash, and the receiver can tell: the idempotency key is the same', async () => {
+  it('SW-E7: may be performed twice after a crash, and the receiver can recognize it: the idempotency key is the same', async () => {
     const { begin, until, after } = machine(nextPath())
     const charged = new Map<string, number>()
     const charge = workflow('charge', (ctx) =>

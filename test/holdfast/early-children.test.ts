@@ -134,18 +134,18 @@ describe.each(stays)('a parent that is $how', ({ cachedRuns }) => {
 })
 
 describe('a parent whose body throws while it must outlast a child', () => {
-  it('begins nothing more, and tells what is under way to stop', async () => {
+  it('begins nothing more, and asks what is under way to stop', async () => {
     const { open, after } = virtualWorld()
     const slow = workflow('slow', async (ctx) => void (await ctx.sleep('10 min')))
     const begun: number[] = []
-    const told: unknown[] = []
+    const aborted: unknown[] = []
     const parent = workflow('parent', { parallel: 2, retry: 'none' }, async (ctx) => {
       void ctx.child(slow, undefined, { onParentEnd: 'wait' })
       const bad = ctx.step('bad', () => Promise.reject(new Error('No room')), { retry: 'none' })
       const work = [1, 2, 3, 4].map((at) =>
         ctx.step('work', ({ abortSignal }) => {
           begun.push(at)
-          return new Promise((resolve) => abortSignal.addEventListener('abort', () => resolve(told.push(at))))
+          return new Promise((resolve) => abortSignal.addEventListener('abort', () => resolve(aborted.push(at))))
         }),
       )
       await Promise.all([bad, ...work])
@@ -155,7 +155,7 @@ describe('a parent whose body throws while it must outlast a child', () => {
     const run = await holdfast.start(parent)
     const error: unknown = await after(run.result().catch((reason: unknown) => reason))
     expect(error).toMatchObject({ code: 'RUN_FAILED', cause: { message: 'No room' } })
-    expect([begun, told]).toEqual([[1], [1]])
+    expect([begun, aborted]).toEqual([[1], [1]])
     expect(await childrenOf(holdfast, run)).toMatchObject([{ status: 'succeeded' }])
   })
 })

@@ -1,5 +1,5 @@
 // A SQLite file in which every kind of payload stands, encrypted: every kind of entry that a function writes, what lies in
-// mailboxes and topics, and dead letters. And somebody who can write to that file without having a key.
+// mailboxes and topics, and dead letters. And an attacker who can write to that file without having a key.
 
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -178,7 +178,7 @@ export class EncryptedFile {
     return encryptingCodec({ keys: this.keys, current: id })
   }
 
-  /** The file as somebody sees it who has no key. */
+  /** The file as an attacker sees it who has no key. */
   get attacker(): Database.Database {
     if (this.raw !== null) return this.raw
     const raw = new Database(join(this.folder, 'runs.db'))

@@ -1,5 +1,5 @@
 // A run as a file, and the file as a test: whatever codec and offload a run was recorded with, its export is replayed without
-// them. Code that changed is told with the difference.
+// them. Code that changed is reported with the difference.
 
 import { randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
@@ -176,7 +176,7 @@ describe('replay()', () => {
     expect(error.message).toContain('throws where it did not')
   })
 
-  it('knows the classes of errors that it is told of', async () => {
+  it('knows the classes of errors that it is given', async () => {
     const pay = workflow('pay', async (ctx) => {
       try {
         return await ctx.step('charge', () => Promise.reject(new Declined('No')), { retry: 'none' })
@@ -220,9 +220,9 @@ describe('replay()', () => {
       [{ format: 1, run, entries: [null] }, 'Entry 1 is incomplete'],
       [{ format: 1, run, entries: [{ ...entries[0], data: 7 }] }, 'Entry 1 is incomplete'],
     ]
-    for (const [value, told] of wrong) {
+    for (const [value, expected] of wrong) {
       const error = await errorOf(replay(greet, value as ExportedRun))
-      expect([error.code, error.message]).toEqual(['INVALID_OPTION', expect.stringContaining(told)])
+      expect([error.code, error.message]).toEqual(['INVALID_OPTION', expect.stringContaining(expected)])
       expect(error.message).toContain('holdfast export <run>')
     }
     const misspelt = { service: {} } as object

@@ -8,7 +8,7 @@ import { memoryStore, openWorking } from './open.ts'
 it.each([
   ['memory', async () => memoryStore()],
   ['SQLite', () => openSqliteStore({ path: ':memory:' })],
-])('the feed tells of runs whose workflow asks for it, on %s', async (_, make) => {
+])('the feed lists runs whose workflow asks for it, on %s', async (_, make) => {
   const store = await make()
   const leaf = workflow('leaf', { feed: true }, (ctx) => ctx.step('one', () => 1))
   const quiet: Workflow<boolean, number> = workflow('quiet', async (ctx, isLast: boolean): Promise<number> => {
@@ -24,8 +24,8 @@ it.each([
   const run = await holdfast.start(quiet, false)
   expect(await run.result()).toBe(1)
   const changes = await store.changes(0, 100)
-  const told = changes.filter(({ runId }) => runId === run.id).map(({ entry: { kind, meta } }) => [kind, meta])
-  expect(told).toEqual([
+  const listed = changes.filter(({ runId }) => runId === run.id).map(({ entry: { kind, meta } }) => [kind, meta])
+  expect(listed).toEqual([
     ['continued', { type: 'loud', version: 1 }],
     ['step-succeeded', expect.anything()],
     ['continued', { type: 'quiet', version: 1 }],

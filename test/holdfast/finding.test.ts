@@ -228,12 +228,12 @@ describe('a filter that no run could match by mistake', () => {
     [{ createdFrom: new Date('never') }, 'valid Date'],
     [{ tag: '' }, 'must be a text'],
     [{ version: 1.5 }, 'whole number'],
-  ] as const)('%j is refused', async (filter, told) => {
+  ] as const)('%j is refused', async (filter, expected) => {
     const { open } = virtualWorld()
     const holdfast = await open()
     const error = (await holdfast.find(filter as Filter).catch((reason: unknown) => reason)) as HoldfastError
     expect(error.code).toBe('INVALID_OPTION')
-    expect(error.message).toContain(told)
+    expect(error.message).toContain(expected)
   })
 })
 
@@ -265,7 +265,7 @@ describe('a removed run', () => {
           details: { runId: run.id, reason: 'wrong customer' },
         })
       }
-      // As runs that wait for it are told.
+      // As runs that wait for it are notified.
       expect(await after(waiting.result())).toBe('RUN_NOT_FOUND')
       expect(await run.status()).not.toBe('succeeded')
     },
@@ -282,7 +282,7 @@ describe('a removed run', () => {
     expect(await after(run.result())).toBe(7)
   })
 
-  it('SW-P1 is never leased again, keeps its status, and may be ended by whoever holds it', async () => {
+  it('SW-P1 is never leased again, keeps its status, and may be ended by its holder', async () => {
     const { open, clock, after, until } = virtualWorld()
     let begun = 0
     const counted = workflow('counted', () => (begun += 1))

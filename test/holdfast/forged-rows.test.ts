@@ -1,4 +1,4 @@
-// Whoever can write to the database, but has no key, rewrites what is kept in plain text beside the payloads: kinds, names,
+// An attacker who can write to the database, but has no key, rewrites what is kept in plain text beside the payloads: kinds, names,
 // statuses and meta. None of it makes a text be read as something else, and no row that the engine did not write keeps a worker
 // busy, or anybody from seeing the other runs.
 
@@ -42,7 +42,7 @@ async function restOf(file: EncryptedFile, runId: string): Promise<Rest> {
   return { status: view.status, output: view.output, note: view.unreadable?.note, story }
 }
 
-/** A parent that waits for its child, which has ended without anybody having told the body so. */
+/** A parent that waits for its child, which has ended without the body having been notified. */
 async function parentOfEnded(file: EncryptedFile): Promise<{ readonly id: string; readonly childId: string }> {
   const holdfast = await file.open({ workflows })
   const worker = await holdfast.work({ signals: false })
@@ -62,7 +62,7 @@ async function waiting(holdfast: Holdfast, type: 'steps' | 'listener'): Promise<
   return run.id
 }
 
-describe('what a parent is told of the end of a child', () => {
+describe('what a parent gets from the end of a child', () => {
   it('does not pass off the input of the child as its output by a status that no end has', async () => {
     const file = new EncryptedFile()
     const { id, childId } = await parentOfEnded(file)
@@ -86,10 +86,10 @@ describe('what a parent is told of the end of a child', () => {
     ['a number', 7],
     ['null', null],
     ['a list', []],
-  ])('is not %s: the run is paused, with the message, and no worker is kept busy', async (_, told) => {
+  ])('is not %s: the run is paused, with the message, and no worker is kept busy', async (_, damaged) => {
     const file = new EncryptedFile()
     const { id } = await parentOfEnded(file)
-    file.attacker.prepare(`update messages set data = ? where kind = 'ended'`).run(JSON.stringify(told))
+    file.attacker.prepare(`update messages set data = ? where kind = 'ended'`).run(JSON.stringify(damaged))
     const { status, note, story } = await restOf(file, id)
     expect([status, story.filter((kind) => kind === 'woken')]).toEqual(['paused', []])
     expect(note).toMatch(/^Message "ended:[^"]+" is damaged: .* Put its row back as it was, then resume the run\./)
@@ -121,8 +121,8 @@ describe('what a parent is told of the end of a child', () => {
     ]) {
       forge(meta)
       const [entry] = (await (await file.open({ workflows })).journal(run.id)).filter(({ seq }) => seq === 3)
-      const verdict = await (await file.open({ workflows })).replay(run.id)
-      expect([meta, entry?.kind === 'damaged' || meta.includes("'signal'"), verdict.outcome]).toEqual([
+      const replayed = await (await file.open({ workflows })).replay(run.id)
+      expect([meta, entry?.kind === 'damaged' || meta.includes("'signal'"), replayed.outcome]).toEqual([
         meta,
         true,
         'throws',
@@ -155,7 +155,7 @@ describe('a wait for a signal', () => {
     expect(note).toContain('Message "one" is damaged')
   })
 
-  it('is not told of a signal whose payload was taken out of the journal', async () => {
+  it('does not get a signal whose payload was taken out of the journal', async () => {
     const file = new EncryptedFile()
     const holdfast = await file.open({ workflows })
     const run = await holdfast.start(steps)
@@ -217,7 +217,7 @@ describe('a row that the engine did not write', () => {
     [`update journal set kind = 'weird' where run_id = ? and kind = 'started'`, 'Entry 1'],
   ] as const
 
-  it.each(damage)('pauses its run, with the entry, and keeps no worker busy: %s', async (statement, told) => {
+  it.each(damage)('pauses its run, with the entry, and keeps no worker busy: %s', async (statement, damaged) => {
     const file = new EncryptedFile()
     const holdfast = await file.open({ workflows })
     await holdfast.work({ signals: false })
@@ -230,7 +230,7 @@ describe('a row that the engine did not write', () => {
     file.attacker.prepare(statement).run(id)
     const { status, note, story } = await restOf(file, id)
     expect(status).toBe('paused')
-    expect(note).toMatch(new RegExp(`^${told}.* is damaged`))
+    expect(note).toMatch(new RegExp(`^${damaged}.* is damaged`))
     expect(story).toContain('damaged')
     const { token } = file.attacker.prepare('select token from runs where id = ?').get(id) as { readonly token: number }
     expect(token).toBeLessThan(8)

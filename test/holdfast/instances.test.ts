@@ -1,4 +1,4 @@
-// Several instances in one process: nothing is global, and whoever shares a store shares its work.
+// Several instances in one process: nothing is global, and an instance that shares a store shares its work.
 
 import { describe, expect, it } from 'vitest'
 import { createHoldfast, workflow } from 'holdfast'
@@ -33,14 +33,14 @@ describe('two instances', () => {
   it('on one store share its work', async () => {
     const store = memoryStore()
     const whom: string[] = []
-    const told = (who: string) =>
-      workflow('told', (ctx) =>
-        ctx.step('tell', async () => {
+    const labelled = (who: string) =>
+      workflow('news', (ctx) =>
+        ctx.step('label', async () => {
           whom.push(who)
           await settled()
         }),
       )
-    const [one, other] = [told('one'), told('other')]
+    const [one, other] = [labelled('one'), labelled('other')]
     const [first, second] = [await open({ store, workflows: [one] }), await open({ store, workflows: [other] })]
     const runs = await Promise.all(Array.from({ length: 8 }, () => first.start(one)))
     await Promise.all([first.work({ concurrency: 2 }), second.work({ concurrency: 2 })])
@@ -60,12 +60,12 @@ describe('two instances', () => {
 
   it('on one store: one that knows no workflow can still wait for a run and read it', async () => {
     const store = memoryStore()
-    const job = namesake('told')
+    const job = namesake('news')
     const worker = await openWorking([job], { store })
     const reader = await open({ store })
     const run = await worker.start(job)
-    expect(await reader.run<string>(run.id).result()).toBe('told')
-    expect(await reader.get(run)).toMatchObject({ type: 'namesake', output: 'told' })
+    expect(await reader.run<string>(run.id).result()).toBe('news')
+    expect(await reader.get(run)).toMatchObject({ type: 'namesake', output: 'news' })
     expect(await reader.journal(run)).toHaveLength(3)
   })
 

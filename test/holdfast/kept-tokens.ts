@@ -1,4 +1,4 @@
-// What each store keeps, as one text: all that whoever reads the database, its files or its backups can see. What only workers
+// What each store keeps, as one text: all that a reader of the database, its files or its backups can see. What only workers
 // may read is left out.
 
 import { readFileSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'

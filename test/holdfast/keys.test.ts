@@ -43,16 +43,16 @@ describe.each(everyStore)('on the $name store', ({ make }) => {
     },
   )
 
-  it('HE-U2 50 starts at once with one business key: one run, and 49 are told which it is', async () => {
+  it('HE-U2 50 starts at once with one business key: one run, and 49 are answered which it is', async () => {
     const { open } = await make()
     const holdfast = await open({ workflows: [order] })
     const starts = Array.from({ length: 50 }, () => holdfast.start(order, { id: 1 }, { key: 'order-1' }))
     const settled = await Promise.allSettled(starts)
     const made = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value.id] : []))
-    const told = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason as HoldfastError] : []))
+    const refusals = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason as HoldfastError] : []))
     expect(made).toHaveLength(1)
-    expect(told).toHaveLength(49)
-    expect(new Set(told.map(({ code, details }) => `${code} ${String(details['runId'])}`))).toEqual(
+    expect(refusals).toHaveLength(49)
+    expect(new Set(refusals.map(({ code, details }) => `${code} ${String(details['runId'])}`))).toEqual(
       new Set([`RUN_EXISTS ${String(made[0])}`]),
     )
   })

@@ -109,7 +109,7 @@ describe('a takeover', () => {
     expect(await second.journal(run)).toEqual(journal)
   })
 
-  it('of a hung step tells that step to stop, although it never asks', async () => {
+  it('of a hung step asks that step to stop, although it never asks', async () => {
     const { open, until } = virtualWorld()
     const { stuck, signals } = stuckOnce({ lease: '1min' })
     const first = await open({ workflows: [stuck] })
@@ -242,7 +242,7 @@ describe('a run that takes longer than its start allowed', () => {
     expect(await run.status()).toBe('failed')
   })
 
-  it('fails while it is moving, and its step is told to stop', async () => {
+  it('fails while it is moving, and its step is asked to stop', async () => {
     const { open, after } = virtualWorld()
     const { stuck, signals, letGo } = stuckOnce()
     const holdfast = await open({ workflows: [stuck] })

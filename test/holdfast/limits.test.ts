@@ -36,8 +36,10 @@ describe('one call that asks for too much', () => {
 
   test('by default a batch is at most 100,000 long', async () => {
     const holdfast = await open({ workflows: [order] })
-    const told = await refusal(holdfast.signals(Array.from({ length: 100_001 }, () => ({ to: 'nobody', name: 'go' }))))
-    expect(told).toContain('at most 100,000 (limits.batch of createHoldfast()). Got 100,001')
+    const message = await refusal(
+      holdfast.signals(Array.from({ length: 100_001 }, () => ({ to: 'nobody', name: 'go' }))),
+    )
+    expect(message).toContain('at most 100,000 (limits.batch of createHoldfast()). Got 100,001')
   })
 
   test.each([null, 'abc', 7, {}])('a batch that is no list (%j) is refused', async (given) => {
@@ -122,8 +124,8 @@ describe('one call that asks for too much', () => {
     [{ tags: Infinity }, 'limits.tags'],
     [{ priority: 2 ** 31 }, 'from 1 to 2,147,483,647. Got 2147483648.'],
     [{ batches: 7 } as never, 'Did you mean "batch"?'],
-  ])('limits of %j are refused', async (limits, told) => {
-    expect(await refusal(open({ limits: limits as never }))).toContain(told)
+  ])('limits of %j are refused', async (limits, message) => {
+    expect(await refusal(open({ limits: limits as never }))).toContain(message)
   })
 })
 

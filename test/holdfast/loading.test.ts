@@ -64,7 +64,7 @@ test('a long journal and a large mailbox are read in parts, and nothing of eithe
   await clock.advance('1s')
   for (let part = 0; part < 5; part += 1) await holdfast.signal(run, 'part', large)
   expect(await after(run.result())).toBe(25 * large.length)
-  // Whoever replays reads entries that are no larger than the bound at once.
+  // A replay reads entries that are no larger than the bound at once.
   expect(Math.max(...world.loads.flat())).toBeLessThan(bound + mebi)
 })
 

@@ -24,7 +24,7 @@ async function caught(mistake: (ctx: Context) => unknown): Promise<unknown> {
   return (await holdfast.start(flow)).result()
 }
 
-describe('a mistake in a body is told at the call', () => {
+describe('a mistake in a body is reported at the call', () => {
   it.each<[string, (ctx: Context) => unknown, RegExp]>([
     [
       'a step taken out of ctx',
@@ -92,7 +92,7 @@ describe('a mistake in a body is told at the call', () => {
   })
 })
 
-describe('a mistake outside of a run is told at the call', () => {
+describe('a mistake outside of a run is reported at the call', () => {
   const flow = workflow('fine', () => 1)
   const usage = (message: RegExp): unknown =>
     expect.objectContaining({ code: 'INVALID_OPTION', message: expect.stringMatching(message) as string })
@@ -138,7 +138,7 @@ describe('what has a million members', () => {
   })
 })
 
-describe('an option that belongs elsewhere is told where', () => {
+describe('an option that belongs elsewhere is refused with where it belongs', () => {
   it.each(['timeout', 'delay'])('workflow(…, { %s })', (name) => {
     const define = (): unknown => workflow('late', { [name]: '1h' }, () => 1)
     expect(define).toThrow(`holdfast.start(workflow, input, { ${name} })`)
@@ -203,7 +203,7 @@ describe('a mistake that the body does not catch', () => {
 })
 
 describe('a mistake outside of a body', () => {
-  it('is told with what to write instead', async () => {
+  it('is refused with what to write instead', async () => {
     const flow = workflow('flow', () => 1)
     expect(() => workflow('flow', (() => 1) as never, { retry: 'none' } as never)).toThrow(
       /last argument of workflow "flow" must be its body: .* The options come before the body\./,
@@ -220,7 +220,7 @@ describe('a mistake outside of a body', () => {
     )
   })
 
-  it('is told of a worker without workflows, and of a signal under another name', async () => {
+  it('warns of a worker without workflows, and of a signal under another name', async () => {
     const warnings: string[] = []
     const logger = {
       debug: () => {},

@@ -1,4 +1,4 @@
-// Whoever can write to the database, but has no key, can put no text where another one stands: neither one that was encrypted
+// An attacker who can write to the database, but has no key, can put no text where another one stands: neither one that was encrypted
 // for another place, nor one of their own.
 
 import { randomBytes } from 'node:crypto'
@@ -25,7 +25,7 @@ function isCorrupt(act: () => unknown): boolean {
   return false
 }
 
-const told = ({ table, place }: Row): string => `${table} ${JSON.stringify(place)}`
+const labelOf = ({ table, place }: Row): string => `${table} ${JSON.stringify(place)}`
 
 describe('of all encrypted texts in a database', () => {
   it('none is read in the place of another, whichever two are swapped', async () => {
@@ -50,13 +50,13 @@ describe('of all encrypted texts in a database', () => {
     const wrong: string[] = []
     let pairs = 0
     for (const here of rows) {
-      if (isCorrupt(() => file.payloads.decode(here.text, here.place))) wrong.push(`${told(here)} cannot be read`)
+      if (isCorrupt(() => file.payloads.decode(here.text, here.place))) wrong.push(`${labelOf(here)} cannot be read`)
       for (const there of rows) {
         // What a topic passes on, or a run ended with, stands in several rows as the same text.
         if (there.text === here.text) continue
         pairs += 1
         if (!isCorrupt(() => file.payloads.decode(there.text, here.place))) {
-          wrong.push(`${told(there)} is read as ${told(here)}`)
+          wrong.push(`${labelOf(there)} is read as ${labelOf(here)}`)
         }
       }
     }
@@ -75,8 +75,8 @@ describe('of all encrypted texts in a database', () => {
         const there = entries[(at + step) % entries.length] as Row
         file.put(here, there.text)
         const [{ runId }, { seq }] = [here.place, here]
-        expect([told(here), await isMarked(holdfast.journal(runId, { after: seq - 1, limit: 1 }))]).toEqual([
-          told(here),
+        expect([labelOf(here), await isMarked(holdfast.journal(runId, { after: seq - 1, limit: 1 }))]).toEqual([
+          labelOf(here),
           true,
         ])
         file.put({ ...here, text: there.text }, here.text)
@@ -186,7 +186,7 @@ describe('a ciphertext moved', () => {
     expect(story).not.toContain('woken')
   })
 
-  it('from the input of a child to its output is refused, whatever place the row tells', async () => {
+  it('from the input of a child to its output is refused, whatever place the row names', async () => {
     const file = new EncryptedFile()
     const holdfast = await file.open({ workflows: all })
     const worker = await holdfast.work({ signals: false })
@@ -197,7 +197,7 @@ describe('a ciphertext moved', () => {
     await worker.stop()
     const [started] = (await holdfast.find({ type: 'child' })).runs
     const input = file.rows().find(({ place }) => place.runId === started?.id && place.kind === 'started') as Row
-    // The child ends without its parent being looked at, and the attacker rewrites what the parent is told.
+    // The child ends without its parent being looked at, and the attacker rewrites what the parent gets.
     await holdfast.cancel(started?.id ?? '')
     await holdfast.close()
     const data = JSON.stringify({ status: 'succeeded', seq: 1, data: input.text, reason: null })
@@ -282,8 +282,8 @@ describe('forged plaintext', () => {
       const { seq } = row
       if (row.table !== 'journal' || kind === 'issued' || /fail/.test(kind)) continue
       file.put(row, forged)
-      expect([told(row), await isMarked(holdfast.journal(runId, { after: seq - 1, limit: 1 }))]).toEqual([
-        told(row),
+      expect([labelOf(row), await isMarked(holdfast.journal(runId, { after: seq - 1, limit: 1 }))]).toEqual([
+        labelOf(row),
         true,
       ])
       file.put({ ...row, text: forged }, row.text)

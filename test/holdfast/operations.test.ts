@@ -18,19 +18,19 @@ const newId = '01900000-0000-7000-8000-00000000000a'
 
 const withoutValue = { kind: 'signal', to: nobody, name: 'x' } as const
 
-/** A store that tells what was asked of it to change something. */
+/** A store that says what was asked of it to change something. */
 function watched(store: Store) {
   const calls: { readonly method: string; readonly count: number }[] = []
-  const tell =
+  const recorded =
     <Asked, Answer>(method: string, call: (asked: readonly Asked[]) => Promise<Answer>) =>
     (asked: readonly Asked[]): Promise<Answer> => {
       calls.push({ method, count: asked.length })
       return call(asked)
     }
   const seen = changed(store, {
-    start: tell('start', (runs: Parameters<Store['start']>[0]) => store.start(runs)),
-    deliver: tell('deliver', (messages: Parameters<Store['deliver']>[0]) => store.deliver(messages)),
-    control: tell('control', (requests: Parameters<Store['control']>[0]) => store.control(requests)),
+    start: recorded('start', (runs: Parameters<Store['start']>[0]) => store.start(runs)),
+    deliver: recorded('deliver', (messages: Parameters<Store['deliver']>[0]) => store.deliver(messages)),
+    control: recorded('control', (requests: Parameters<Store['control']>[0]) => store.control(requests)),
   })
   return { store: seen, calls }
 }
@@ -66,12 +66,12 @@ describe('an operation', () => {
     expect(await holdfast.count()).toMatchObject({ count: 0 })
   })
 
-  type Way = readonly [
+  type OperationCase = readonly [
     kind: string,
     call: (at: Holdfast, id: string) => Promise<unknown>,
     make: (id: string) => Operation,
   ]
-  const ways: readonly Way[] = [
+  const cases: readonly OperationCase[] = [
     ['signal', (at, id) => at.signal(id, 'x', 1, { id: 's' }), (id) => operation.signal(id, 'x', 1, { id: 's' })],
     ['broadcast', (at) => at.broadcast(news, 'x', { id: 'b' }), () => operation.broadcast(news, 'x', { id: 'b' })],
     [
@@ -88,7 +88,7 @@ describe('an operation', () => {
     ['start', (at) => at.start(order, 'b', { id: newId }), () => operation.start(order, 'b', { id: newId })],
   ]
 
-  it.each(ways)('%s is what the method of its name submits, and nothing else (WC-E7b)', async (_, call, make) => {
+  it.each(cases)('%s is what the method of its name submits, and nothing else (WC-E7b)', async (_, call, make) => {
     const traceOf = async (ask: (at: Holdfast, id: string) => Promise<unknown>): Promise<unknown> => {
       const { store, calls } = watched(new MemoryStore({ clock: createVirtualClock() }))
       const holdfast = await open({ store, workflows: [order] })
@@ -261,7 +261,7 @@ describe('cancel', () => {
 })
 
 describe('active', () => {
-  test('tells of what this process has in its memory, and asks no store (WC-E6)', async () => {
+  test('shows what this process has in its memory, and asks no store (WC-E6)', async () => {
     const step = gate()
     const slow = workflow('slow', async (ctx) => {
       await ctx.step('wait', () => step.passed)

@@ -69,7 +69,7 @@ describe('PQ-E5 after a step', () => {
     line.isUp = true
   })
 
-  it('that was paused, the run is paused and due no more until somebody resumes it', async () => {
+  it('that was paused, the run is paused and due no more until it is resumed', async () => {
     const { open, clock } = virtualWorld()
     const nap = workflow('nap', async (ctx) => void (await ctx.sleep('1 min')))
     const holdfast = await open({ workflows: [nap] })

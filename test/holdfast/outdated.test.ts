@@ -9,7 +9,7 @@ import { keepLines } from './open.ts'
 import { stuckOnce } from './stuck.ts'
 import { changed, kindsOf, virtualWorld } from './virtual-world.ts'
 
-/** A store whose schema moves on when the switch is thrown. Whoever leaves may still say goodbye. */
+/** A store whose schema moves on when the switch is thrown. A worker that leaves may still say goodbye. */
 function outgrowing(store: Store, method: 'beat' | 'claim') {
   const schema = { isNewer: false }
   const check = (): void => {
@@ -35,7 +35,7 @@ function outgrowing(store: Store, method: 'beat' | 'claim') {
 
 describe('a worker that the schema admits no more', () => {
   it.each(['beat', 'claim'] as const)(
-    'and is told with a %s stops: what moves may end, nothing new is taken, one line says why',
+    'and is answered with a %s stops: what moves may end, nothing new is taken, one line says why',
     async (method) => {
       const { open, after, until, store } = virtualWorld()
       const logger = keepLines()

@@ -1,4 +1,4 @@
-// Stopping a run until somebody lets it go on, and letting a failed one go on.
+// Stopping a run until an operator lets it go on, and letting a failed one go on.
 
 import { describe, expect, it } from 'vitest'
 import { workflow, type HoldfastError } from 'holdfast'

@@ -6,7 +6,7 @@ import type { Duration } from '../../src/core/definition/duration.ts'
 import type { Store } from '../../src/store.ts'
 import { createVirtualClock, silentLogger } from '../../src/testing/index.ts'
 
-/** Runs two minutes in which nobody tells anything, and counts how often the store was asked. */
+/** Runs two minutes in which no hint arrives, and counts how often the store was asked. */
 async function looksIn2Minutes(poll: Duration | undefined): Promise<{ claims: number; looks: number }> {
   const clock = createVirtualClock()
   const store = createMemoryStore(clock)
@@ -67,7 +67,7 @@ it('a caller whose time is over gets the result of a run that has ended unnotice
   await Promise.all([caller.close(), worker.close()])
 })
 
-it('a caller whose time is over while a failed run is retried is told so, and does not wait on', async () => {
+it('a caller whose time is over while a failed run is retried gets that as its error, and does not wait on', async () => {
   const clock = createVirtualClock()
   const store = createMemoryStore(clock)
   let hasFailed = false

@@ -10,7 +10,7 @@ interface Ended {
   readonly signal: string | null
 }
 
-/** Starts the child, sends SIGTERM in the middle of its step, and tells how it ended. */
+/** Starts the child, sends SIGTERM in the middle of its step, and says how it ended. */
 async function terminated(how: string): Promise<Ended> {
   const program = await childProgram('test/holdfast/signalled-child.ts')
   const child = spawn(process.execPath, [program, how], { stdio: ['ignore', 'pipe', 'inherit'] })

@@ -1,4 +1,4 @@
-// How much may lie unread: a run that nobody reads for, a topic that keeps all and one on which everybody waits. Each refusal
+// How much may lie unread: a run that nobody reads for, a topic that keeps all and one on which many runs wait. Each refusal
 // says the number and the option, harms nobody else, and is over as soon as there is room.
 
 import { describe, expect, it } from 'vitest'
@@ -60,7 +60,7 @@ describe.each(everyStore)('on the $name store', ({ make }) => {
     expect([await run.result(), await other.result()]).toEqual([[1, 2, 3, 4], [1]])
   })
 
-  it('a full mailbox keeps nobody from completing a token, and a child from telling of its end', async () => {
+  it('a full mailbox keeps nobody from completing a token, and a child from reporting its end', async () => {
     const { open } = await make()
     const tokens: string[] = []
     const approval = workflow('approval', async (ctx) => {
@@ -98,8 +98,8 @@ describe.each(everyStore)('on the $name store', ({ make }) => {
     expect(await refusal(again)).toMatchObject({ code: 'MAILBOX_FULL', details: { runId: run.id } })
     if (store.capabilities.transactions !== true) return
     const { transact } = store as unknown as { transact: (work: (tx: unknown) => Promise<unknown>) => Promise<unknown> }
-    const told = await transact.call(store, async (tx) => refusal(holdfast.using(tx).signal(run, 'go', 2)))
-    expect(told).toMatchObject({ code: 'MAILBOX_FULL' })
+    const refused = await transact.call(store, async (tx) => refusal(holdfast.using(tx).signal(run, 'go', 2)))
+    expect(refused).toMatchObject({ code: 'MAILBOX_FULL' })
   })
 
   it('a topic keeps no more than limits.retained for later subscribers', async () => {
@@ -139,7 +139,7 @@ describe.each(everyStore)('on the $name store', ({ make }) => {
     expect(await Promise.all(early.map((run) => run.result()))).toEqual([12, 12])
     await waitsFor(holdfast, late)
     await holdfast.signal(late, 'by hand')
-    // There is room now, and the topic retains it. What was told then says nothing about this wait.
+    // There is room now, and the topic retains it. What was sent then says nothing about this wait.
     expect(await late.result()).toBe(12)
   })
 })

@@ -65,11 +65,11 @@ export const recordedRuns: Readonly<Record<string, Recorded>> = {
   },
   'a step that fails and is caught, after short and long delays': {
     workflow: of('caught', async (ctx) => {
-      const told: string[] = []
+      const messages: string[] = []
       for (const options of [once, soon, late]) {
-        await ctx.step('risky', () => refuse('risky'), options).catch((error: Error) => told.push(error.message))
+        await ctx.step('risky', () => refuse('risky'), options).catch((error: Error) => messages.push(error.message))
       }
-      return told
+      return messages
     }),
   },
   'a step whose error ends the run': {
@@ -90,7 +90,7 @@ export const recordedRuns: Readonly<Record<string, Recorded>> = {
   },
   'waits of every kind': {
     workflow: of('waits', async (ctx) => {
-      const { tag } = await ctx.race({ told: ctx.receive('told'), due: ctx.sleep('1 h') })
+      const { tag } = await ctx.race({ messages: ctx.receive('news'), due: ctx.sleep('1 h') })
       const both = await ctx.all({ news: ctx.receive(prices), slept: ctx.sleep('1 s') })
       await ctx.sleepUntil(0)
       const found = await ctx.until('seen', () => did('looked', isWell), { every: '10 s' })
@@ -98,7 +98,7 @@ export const recordedRuns: Readonly<Record<string, Recorded>> = {
     }),
     meanwhile: async (holdfast, run, { clock }) => {
       isWell = false
-      await run.signal('told', { by: 'Ada' })
+      await run.signal('news', { by: 'Ada' })
       await clock.advance('1 s')
       await holdfast.broadcast(prices, 7)
       await clock.advance('1 min')

@@ -1,5 +1,5 @@
 // A start that is repeated with the same input must get its run, whatever the input is made of, however it is written and
-// wherever it is kept; and one with another input must be told.
+// wherever it is kept; and one with another input must be recognized.
 
 import { randomBytes } from 'node:crypto'
 import { expect, it } from 'vitest'
@@ -35,7 +35,7 @@ const moneyCodec: Codec = {
     ) as unknown,
 }
 
-/** Somebody else's encryption, so to speak: another text each time, and nothing about what can be compared. */
+/** Another encryption, so to speak: another text each time, and nothing about what can be compared. */
 const salted: Codec = {
   encode: (value, place) =>
     JSON.stringify({ salt: randomBytes(8).toString('hex'), text: jsonCodec().encode(value, place) }),
@@ -124,7 +124,7 @@ it('starts that are repeated together are looked up together', async () => {
   expect(loads).toBe(1)
   const idOf = (one: PromiseSettledResult<{ readonly id: string }>): unknown => 'value' in one && one.value.id
   expect(again.map(idOf)).toEqual(first.map(idOf))
-  // One that means something else is told so, and none of the others.
+  // One that means something else is refused, and none of the others.
   const otherwise = await all(8)
   expect(loads).toBe(2)
   expect(otherwise.filter(({ status }) => status === 'rejected')).toHaveLength(1)

@@ -133,7 +133,7 @@ async function deployed(
 }
 
 describe('code that changed', () => {
-  it('a step of another name is told with what was recorded, what is asked for, and where', async () => {
+  it('a step of another name is reported with what was recorded, what is asked for, and where', async () => {
     const found = await deployed(async (ctx) => {
       await ctx.step('reserve', () => 0)
       await ctx.step('pay', () => 0)
@@ -155,7 +155,7 @@ describe('code that changed', () => {
   const signalled: Body = async (ctx) => {
     await ctx.step('reserve', () => 0)
     await ctx.step('charge', () => 0)
-    await ctx.race({ sleep: ctx.receive('told') })
+    await ctx.race({ sleep: ctx.receive('news') })
   }
   const anew: Body = (ctx) => ctx.continueAsNew(undefined)
   it.each([
@@ -168,18 +168,18 @@ describe('code that changed', () => {
 
   it('that waits on something else under the same name drifts', async () => {
     const world = virtualWorld()
-    const raced = order(async (ctx) => ctx.race({ told: ctx.receive('told'), due: ctx.sleep('1 h') }))
+    const raced = order(async (ctx) => ctx.race({ expected: ctx.receive('news'), due: ctx.sleep('1 h') }))
     const journal = await record(world, { workflow: raced })
     const entries = journal.entries.slice(0, 2)
-    const now = order(async (ctx) => ctx.race({ told: ctx.receive('called'), due: ctx.sleep('1 h') }))
+    const now = order(async (ctx) => ctx.race({ expected: ctx.receive('called'), due: ctx.sleep('1 h') }))
     const found = await replayed(world, now, { run: { ...journal.run, seq: 2 }, entries })
     expect(found).toMatchObject({ outcome: 'drift', drift: { recorded: { kind: 'waiting', name: 'race' } } })
-    const later = order(async (ctx) => ctx.race({ told: ctx.receive('told'), due: ctx.sleep('2 h') }))
+    const later = order(async (ctx) => ctx.race({ expected: ctx.receive('news'), due: ctx.sleep('2 h') }))
     expect(await replayed(world, later, { run: { ...journal.run, seq: 2 }, entries })).toEqual({ outcome: 'same' })
     expect(await deployed(signalled)).toEqual({ outcome: 'same' })
   })
 
-  it('that throws where the run waits is told, also before it has begun', async () => {
+  it('that throws where the run waits is reported, also before it has begun', async () => {
     const thrower: Body = async (ctx) => {
       await ctx.step('reserve', () => 0)
       throw new TypeError('No shelf')
@@ -200,7 +200,7 @@ describe('code that changed', () => {
     })
   })
 
-  it('that throws where a step that can be undone was under way is told at once, and begins nothing', async () => {
+  it('that throws where a step that can be undone was under way is reported at once, and begins nothing', async () => {
     let begun = 0
     const reserving =
       (isBroken: boolean): Body =>
@@ -212,8 +212,8 @@ describe('code that changed', () => {
     const world = virtualWorld()
     const { run, entries } = await record(world, { workflow: order(reserving(false)) })
     const underWay = { run: { ...run, seq: 2 }, entries: entries.slice(0, 2) }
-    const told = { outcome: 'throws', error: { message: 'No shelf' } }
-    expect(await replayed(world, order(reserving(true)), underWay)).toMatchObject(told)
+    const expected = { outcome: 'throws', error: { message: 'No shelf' } }
+    expect(await replayed(world, order(reserving(true)), underWay)).toMatchObject(expected)
     expect(begun).toBe(1)
   })
 
@@ -245,7 +245,7 @@ describe('code that changed', () => {
     ['asks for more', asks, { status: 'waiting' }],
     ['throws', throwing, { status: 'failed', error: { message: 'After all' } }],
     ['begins anew', again, { status: 'continued' }],
-  ])('that %s where the run had ended is told with both ends', async (_, body, now) => {
+  ])('that %s where the run had ended is reported with both ends', async (_, body, now) => {
     const recorded = { status: 'succeeded', output: ['shelf 3', 10] }
     expect(await deployed(body, 'ended')).toMatchObject({ outcome: 'ends-otherwise', recorded, now })
   })
@@ -361,7 +361,7 @@ describe('what a replay touches', () => {
     expect(log).toEqual(['acquired', 'looked at', 'released'])
   })
 
-  it('payloads that lie elsewhere are fetched, and none is put there; one that is gone is told', async () => {
+  it('payloads that lie elsewhere are fetched, and none is put there; one that is gone is reported', async () => {
     const world = virtualWorld()
     const kept = new Map<string, string>()
     const offload = {
@@ -390,7 +390,7 @@ describe('what a replay touches', () => {
     })
   })
 
-  it('a payload that cannot be read is told as such', async () => {
+  it('a payload that cannot be read is reported as such', async () => {
     const world = virtualWorld()
     const { run, entries } = await record(world, { workflow: order(before) })
     const spoilt = entries.map((entry) => (entry.seq === 3 ? ({ ...entry, data: '?' } as Entry) : entry))

@@ -1,4 +1,4 @@
-// What happens after a failure, by default and as told, read from the journal. Time is hurried, never asserted.
+// What happens after a failure, by default and as configured, read from the journal. Time is hurried, never asserted.
 
 import { describe, expect, it } from 'vitest'
 import { fatal, isHoldfastError, retryAfter, workflow } from 'holdfast'
@@ -83,14 +83,14 @@ describe('a failing step', () => {
   })
 
   it('PQ-R2 sets its own delay with retryAfter, in place of the computed one', async () => {
-    const told = workflow('told', (ctx) =>
+    const warned = workflow('news', (ctx) =>
       ctx.step('ask', ({ attempt }) => {
         if (attempt === 1) throw retryAfter('30s', 'Slow down')
         return attempt
       }),
     )
-    const holdfast = await hurried({ workflows: [told] })
-    const run = await holdfast.start(told)
+    const holdfast = await hurried({ workflows: [warned] })
+    const run = await holdfast.start(warned)
     expect(await run.result()).toBe(2)
     const failed = (await holdfast.journal(run)).filter((entry) => entry.kind === 'attempt-failed')
     expect(failed.map(delayOf)).toEqual([30_000])
@@ -160,7 +160,7 @@ describe('a failing step', () => {
     async (of) => {
       const inPredicate: unknown[] = []
       const drawn: string[] = []
-      const judging = workflow('judging', { retry: 'none' }, async (ctx) => {
+      const picky = workflow('picky', { retry: 'none' }, async (ctx) => {
         const retryable = (): boolean => {
           try {
             return ctx.uuid() !== ''
@@ -178,8 +178,8 @@ describe('a failing step', () => {
         await ctx.receive('go')
         throw fatal('Undo it')
       })
-      const holdfast = await hurried({ workflows: [judging] }, { cachedRuns: 0 })
-      const run = await holdfast.start(judging)
+      const holdfast = await hurried({ workflows: [picky] }, { cachedRuns: 0 })
+      const run = await holdfast.start(picky)
       await until(async () => (await run.status()) === 'waiting')
       await holdfast.signal(run, 'go')
       await expect(run.result()).rejects.toMatchObject({ code: 'RUN_FAILED' })

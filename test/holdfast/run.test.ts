@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { isHoldfastError, workflow } from 'holdfast'
 import { gate, settled } from './gate.ts'
 import { keepLines, open, openWorking } from './open.ts'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 
 const greet = workflow('demo.greet', async (ctx, name: string) => {
   const greeting = await ctx.step('greet', () => `Hello, ${name}`)
@@ -68,10 +68,11 @@ describe('a run', () => {
     const { id } = await holdfast.start(broken)
     await until('it has failed', async () => (await holdfast.get(id)).status === 'failed')
     await settled()
-    const line = { level: 'warn', message: `Run ${id} of "broken.logged" failed: no stock` }
-    expect(logger.lines).toEqual([
-      { ...line, details: { run: id, type: 'broken.logged', error: expect.any(Error) as Error } },
+    expect(logger.lines.map(({ level, message }) => [level, message])).toEqual([
+      ['warn', expect.stringContaining('tries step "break" again in ')],
+      ['warn', `Run ${id} of "broken.logged" failed: no stock`],
     ])
+    expect(logger.lines.at(-1)?.details).toEqual({ run: id, type: 'broken.logged', error: expect.any(Error) as Error })
   })
 
   it('that failed names the code that waits for its result in the stack of the error', async () => {
@@ -112,7 +113,7 @@ describe('a run', () => {
     expect(await holdfast.journal(run)).toHaveLength(5)
   })
 
-  it('tells what happened in its journal, in order and decoded', async () => {
+  it('says what happened in its journal, in order and decoded', async () => {
     const holdfast = await openWorking([greet])
     const run = await holdfast.start(greet, 'Ada')
     await run.result()
@@ -145,7 +146,7 @@ describe('a run', () => {
     expect(await holdfast.run(run).result()).toEqual(first)
   })
 
-  it('goes on when somebody gives up waiting for it', async () => {
+  it('goes on when a caller gives up waiting for it', async () => {
     const { passed, open: letGo } = gate()
     const slow = workflow('slow', (ctx) => ctx.step('wait', () => passed.then(() => 'done')))
     const holdfast = await openWorking([slow])
@@ -222,8 +223,8 @@ describe('a body', () => {
     letGo.open()
     expect(await run.result()).toBe('early')
     expect((await holdfast.journal(run)).map((entry) => entry.kind)).toEqual(['started', 'step-succeeded', 'succeeded'])
-    const told = logger.lines.filter(({ message }) => message.includes('without awaiting'))
-    expect(told).toHaveLength(1)
-    expect(told[0]?.message).toMatch(/step "forgotten" at \S*run\.test\.ts:\d+:\d+/)
+    const warnings = logger.lines.filter(({ message }) => message.includes('without awaiting'))
+    expect(warnings).toHaveLength(1)
+    expect(warnings[0]?.message).toMatch(/step "forgotten" at \S*run\.test\.ts:\d+:\d+/)
   })
 })

@@ -60,18 +60,21 @@ describe('an input schema', () => {
     expect((await holdfast.journal(run))[0]?.data).toBe('check 1')
   })
 
-  it.each(['with.zod', 'with.valibot'])('%s tells every issue with its path, and nothing is started', async (type) => {
-    const holdfast = await open({ workflows: [withZod, withValibot] })
-    const wrong = { orderId: '', total: '5', lines: [{ sku: 'a' }, { sku: 7 }] }
-    const error = await holdfast.start(type, wrong).catch((thrown: unknown) => thrown)
-    expect(error).toMatchObject({
-      code: 'INVALID_INPUT',
-      message: expect.stringMatching(
-        new RegExp(`^The input of workflow "${type}".*\\$\\.orderId: .*\\$\\.lines\\[1\\]\\.sku: `, 's'),
-      ) as string,
-      details: { issues: [{ path: '$.orderId' }, { path: '$.lines[1].sku' }] },
-    })
-  })
+  it.each(['with.zod', 'with.valibot'])(
+    '%s reports every issue with its path, and nothing is started',
+    async (type) => {
+      const holdfast = await open({ workflows: [withZod, withValibot] })
+      const wrong = { orderId: '', total: '5', lines: [{ sku: 'a' }, { sku: 7 }] }
+      const error = await holdfast.start(type, wrong).catch((thrown: unknown) => thrown)
+      expect(error).toMatchObject({
+        code: 'INVALID_INPUT',
+        message: expect.stringMatching(
+          new RegExp(`^The input of workflow "${type}".*\\$\\.orderId: .*\\$\\.lines\\[1\\]\\.sku: `, 's'),
+        ) as string,
+        details: { issues: [{ path: '$.orderId' }, { path: '$.lines[1].sku' }] },
+      })
+    },
+  )
 
   it('may be asynchronous', async () => {
     const lookUp = z.string().refine((id) => Promise.resolve(id === 'known'), 'No such customer')

@@ -1,4 +1,4 @@
-// A signal to whoever has a key, or to a run that is started for it: never a run without its signal, never a signal without
+// A signal to the run that has a key, or to a run that is started for it: never a run without its signal, never a signal without
 // a run, and never two runs.
 
 import { describe, expect, test } from 'vitest'

@@ -89,8 +89,8 @@ describe('a background service that throws', () => {
       failing.isOn = true
       await clock.advance('25s')
       expect(failing.count).toBeGreaterThan(0)
-      const told = logger.lines.filter(({ details }) => details['error'] instanceof TypeError)
-      expect(told.map(({ level }) => level)).toEqual(Array.from({ length: failing.count }, () => 'warn'))
+      const logged = logger.lines.filter(({ details }) => details['error'] instanceof TypeError)
+      expect(logged.map(({ level }) => level)).toEqual(Array.from({ length: failing.count }, () => 'warn'))
       // What was moving goes on.
       letGo()
       expect(await after(before.result())).toEqual(['kept', 'at time 1'])

@@ -207,13 +207,13 @@ describe('a store that is busy', () => {
     const logger = keepLines()
     const store = await openSqliteStore({ path, storageTimeout: 20 })
     const holdfast = await createHoldfast({ store, workflows: [greet], logger })
-    const somebody = new Database(path)
-    somebody.exec('begin immediate')
+    const writer = new Database(path)
+    writer.exec('begin immediate')
     const given = await holdfast.start(greet, 'Ada').catch((error: unknown) => error as HoldfastError)
     expect(given).toMatchObject({ code: 'STORE_UNAVAILABLE', details: { sent: true } })
     await vi.waitFor(() => expect(isHoldfastError(logger.lines[0]?.details['error'], 'STORE_UNAVAILABLE')).toBe(true))
-    somebody.exec('rollback')
-    somebody.close()
+    writer.exec('rollback')
+    writer.close()
     const id = (given as HoldfastError).details['runId'] as string
     // A busy machine may take longer than that for any call: it is repeated by its id.
     const again = async (): Promise<string> => (await holdfast.start(greet, 'Ada', { id })).status()

@@ -139,7 +139,7 @@ test('what it costs: a run that waits only on time reads no messages, and many t
   const loads: number[] = []
   const counted: Store = changed(store, {
     load: (requests) => {
-      // Whoever asks for a result reads an entry, too.
+      // A call that asks for a result reads an entry, too.
       if (requests.some(({ limit }) => limit === 0)) loads.push(requests.length)
       return store.load(requests)
     },
@@ -168,18 +168,18 @@ test('a run that is busy elsewhere in its body learns of a signal at once, not w
   const { open, after, pause } = virtualWorld()
   const busy = workflow('busy', async (ctx) => {
     const work = ctx.step('work', () => pause(5_000))
-    const told = await ctx.receive('told')
+    const received = await ctx.receive('news')
     const at = ctx.now().getTime()
     await work
-    return [told, ctx.now().getTime() - at]
+    return [received, ctx.now().getTime() - at]
   })
   const holdfast = await open({ workflows: [busy] })
   await holdfast.work()
   const run = await holdfast.start(busy)
   await settled()
-  expect(await holdfast.signal(run, 'told', 'hello')).toMatchObject({ outcome: 'queued' })
-  const [told, ms] = (await after(run.result())) as [string, number]
-  expect(told).toBe('hello')
+  expect(await holdfast.signal(run, 'news', 'hello')).toMatchObject({ outcome: 'queued' })
+  const [received, ms] = (await after(run.result())) as [string, number]
+  expect(received).toBe('hello')
   expect(ms).toBeGreaterThan(4_000)
 })
 
@@ -187,7 +187,7 @@ test('a run that is busy learns of a signal with the next beat, if the hint is l
   const { open, after, pause, store, clock } = virtualWorld()
   const busy = workflow('busy', async (ctx) => {
     const work = ctx.step('work', () => pause(60_000))
-    const waited = ctx.receive('told').then(() => ctx.now().getTime())
+    const waited = ctx.receive('news').then(() => ctx.now().getTime())
     const [at] = await Promise.all([waited, work])
     return ctx.now().getTime() - at
   })
@@ -197,7 +197,7 @@ test('a run that is busy learns of a signal with the next beat, if the hint is l
   const elsewhere = await open({ workflows: [busy] })
   const run = await holdfast.start(busy)
   await clock.advance('1 s')
-  expect(await elsewhere.signal(run, 'told')).toMatchObject({ outcome: 'queued' })
+  expect(await elsewhere.signal(run, 'news')).toMatchObject({ outcome: 'queued' })
   expect(await after(run.result())).toBeGreaterThan(40_000)
 })
 
@@ -233,15 +233,15 @@ describe.each(transacting)('on $name', ({ make }) => {
         await gates.end.passed
         return 'booked'
       })
-      const [told, made] = await ctx.all([ctx.receive('told'), ctx.child(child)])
-      return [told, made, await booked]
+      const [received, made] = await ctx.all([ctx.receive('news'), ctx.child(child)])
+      return [received, made, await booked]
     })
     const holdfast = await open({ workflows: [mixed, child] })
     await holdfast.work()
     const run = await holdfast.start(mixed)
     await gates.begun.passed
     // Where one transaction keeps all others out, this waits for its end.
-    const sent = holdfast.signal(run, 'told', 1)
+    const sent = holdfast.signal(run, 'news', 1)
     await settled()
     gates.end.open()
     await sent

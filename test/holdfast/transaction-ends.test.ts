@@ -1,4 +1,4 @@
-// `ctx.transaction` when its end goes wrong: refused, in doubt, or ended by somebody else's library.
+// `ctx.transaction` when its end goes wrong: refused, in doubt, or ended by another library.
 
 import { describe, expect, it } from 'vitest'
 import { HoldfastError, workflow, type Store } from 'holdfast'
@@ -47,7 +47,7 @@ describe('a transaction whose end goes wrong', () => {
       }),
     )
 
-  it('is not repeated when the answer to its COMMIT is lost: the journal tells', async () => {
+  it('is not repeated when the answer to its COMMIT is lost: the journal decides', async () => {
     const { open, orders, store } = await ownTables()
     const calls: number[] = []
     const flow = book(calls)

@@ -64,7 +64,7 @@ describe('ctx.transaction', () => {
   it('fails for good like any step, and the body may catch that', async () => {
     const { open, orders } = await ownTables()
     const book = workflow('book', async (ctx) => {
-      const told = await ctx
+      const message = await ctx
         .transaction('insert', (tx: Db) => {
           insertOrder(tx, 'a')
           throw fatal('sold out')
@@ -76,7 +76,7 @@ describe('ctx.transaction', () => {
           return () => 'a function cannot be stored'
         })
         .catch((error: unknown) => (error as { code: string }).code)
-      return [told, refused]
+      return [message, refused]
     })
     const holdfast = await open({ workflows: [book] })
     await holdfast.work()

@@ -1,4 +1,4 @@
-// A store that stops to answer one of its calls, or all of them: whoever asked is told, nothing hangs, and nothing is lost or
+// A store that stops to answer one of its calls, or all of them: its callers get an error, nothing hangs, and nothing is lost or
 // done twice when it answers again.
 
 import { describe, expect, it } from 'vitest'
@@ -64,7 +64,7 @@ async function refusalOf({ after }: VirtualWorld, call: Promise<unknown>): Promi
 
 describe('a start that is never answered', () => {
   it.each(['mute', 'cut'] as const)(
-    'is told with its id, by which it is one run when it is repeated (%s)',
+    'fails with its id, by which it is one run when it is repeated (%s)',
     async (how) => {
       const world = virtualWorld()
       const line = silent(world.store)
@@ -83,7 +83,7 @@ describe('a start that is never answered', () => {
     },
   )
 
-  it('is not sent when the store is back: its caller may have told others that it failed', async () => {
+  it('is not sent when the store is back: its caller may have reported that it failed', async () => {
     const world = virtualWorld()
     const line = silent(world.store)
     const holdfast = await world.open({ store: line.store, workflows: [quick] })
@@ -131,7 +131,7 @@ describe('what is sent and never answered', () => {
       holdfast.sendOrStart(patient, 'k', 'word', 'hello', undefined, id === undefined ? {} : { id }),
   }
 
-  it.each(Object.keys(sends))('%s is told with its id, by which it arrives once when it is repeated', async (kind) => {
+  it.each(Object.keys(sends))('%s fails with its id, by which it arrives once when it is repeated', async (kind) => {
     const world = virtualWorld()
     const line = silent(world.store)
     const holdfast = await world.open({ store: line.store, workflows: [patient] })
@@ -152,7 +152,7 @@ describe('what is sent and never answered', () => {
     let issued = ''
     const asking = workflow('asking', async (ctx) => {
       const answer = ctx.token<string>()
-      await ctx.step('tell', () => void (issued = answer.token))
+      await ctx.step('issue', () => void (issued = answer.token))
       return await answer
     })
     const holdfast = await world.open({ store: line.store, workflows: [asking] })
@@ -171,7 +171,7 @@ describe('what is sent and never answered', () => {
 describe('what is asked of a run and never answered', () => {
   const controls = ['cancel', 'pause', 'resume', 'retry', 'remove'] as const
 
-  it.each(controls)('%s() is told within the storage timeout, however often it was tried', async (kind) => {
+  it.each(controls)('%s() is refused within the storage timeout, however often it was tried', async (kind) => {
     const world = virtualWorld()
     const line = silent(world.store)
     const failing = workflow('failing', { retry: 'none' }, () => Promise.reject(new Error('No')))
@@ -236,7 +236,7 @@ describe('an abort signal', () => {
 })
 
 describe('a worker of a store that does not answer', () => {
-  it('claims again, and gives back what nobody here was told of', async () => {
+  it('claims again, and gives back what nobody here knows of', async () => {
     const world = virtualWorld()
     const line = silent(world.store)
     const starter = await world.open({ workflows: [quick] })
@@ -283,9 +283,9 @@ describe('a worker of a store that does not answer', () => {
     await world.until(() => beats() > before)
     line.cut.clear()
     await world.clock.advance('1 min')
-    const told = logger.lines.map(({ details }) => details['error']).filter((error) => isHoldfastError(error))
-    expect(told.map(({ details }) => details)).toEqual([{ call: 'beat', waitedMs: 2_000 }])
-    expect(told.some(({ code }) => code === 'LEASE_LOST')).toBe(false)
+    const logged = logger.lines.map(({ details }) => details['error']).filter((error) => isHoldfastError(error))
+    expect(logged.map(({ details }) => details)).toEqual([{ call: 'beat', waitedMs: 2_000 }])
+    expect(logged.some(({ code }) => code === 'LEASE_LOST')).toBe(false)
   })
 
   it.each([...methods.filter((name) => name !== 'changes'), 'everything' as const])(
@@ -334,7 +334,7 @@ describe('a store that has to be repaired', () => {
     return { line, store: changed(store, changes) }
   }
 
-  it('tells callers at once, and with one call', async () => {
+  it('notifies callers at once, and with one call', async () => {
     const world = virtualWorld()
     const { line, store } = unmigrated(world.store, methods)
     const holdfast = await world.open({ store, workflows: [quick, patient] })

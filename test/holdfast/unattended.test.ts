@@ -29,7 +29,7 @@ function world() {
 }
 
 describe('a run that nobody begins', () => {
-  it('because work() was forgotten is told of after 5 s, once for each type, with one timer for ten thousand starts', async () => {
+  it('because work() was forgotten is logged after 5 s, once for each type, with one timer for ten thousand starts', async () => {
     const { clock, open, ports, logger, said, timers } = world()
     const holdfast = await open({ workflows: [greet, other], ports, logger })
     const starts = Array.from({ length: 10_000 }, () => ({ workflow: greet, input: 'Ada' }))
@@ -108,6 +108,25 @@ describe('a run that nobody begins', () => {
     expect(said()).toEqual([])
   })
 
+  it('is reported by the process that started it, though the worker of another process is up, if that lacks its type or version', async () => {
+    const { clock, open, ports, logger, said, after } = world()
+    const elsewhere = await open({ workflows: [greet] })
+    await elsewhere.work()
+    const newer = workflow('greet', { version: 2 }, (_ctx, name: string) => name)
+    const holdfast = await open({ workflows: [newer, other], ports, logger })
+    await holdfast.start(other, 'Ada')
+    const run = await holdfast.start(newer, 'Ada')
+    await clock.advance('5s')
+    expect(said()).toEqual([
+      expect.stringContaining('"other" wait'),
+      expect.stringMatching(/"greet" wait.*If one is up, it is busy, or lacks version 2/),
+    ])
+    const later = await open({ workflows: [newer, other] })
+    await later.work()
+    expect(await after(run.result())).toBe('Ada')
+    expect(said()).toHaveLength(2)
+  })
+
   it('here is no news where a worker is only busy', async () => {
     const { clock, open, ports, logger, said, pause } = world()
     const slow = workflow('slow', (ctx) => ctx.step('work', () => pause(60_000)))
@@ -119,7 +138,7 @@ describe('a run that nobody begins', () => {
     expect(said()).toEqual([])
   })
 
-  it('because it went on as a workflow that no worker has is told of after 5 s, and to who waits for its result', async () => {
+  it('because it went on as a workflow that no worker has is logged after 5 s, and named to the caller that waits for its result', async () => {
     const { clock, open, ports, logger, said, after } = world()
     const first = workflow('first', (ctx) => ctx.continueAs(greet, 'Ada'))
     const holdfast = await open({ workflows: [first], ports, logger })

@@ -47,7 +47,7 @@ describe('a run that was leased without an answer', () => {
     expect(await after(reader.run(runs[0]?.id ?? '').result({ timeout: '1 min' }))).toBe(7)
   })
 
-  /** A worker whose claim is answered after somebody else has had the run for long. */
+  /** A worker whose claim is answered after another worker has had the run for long. */
   async function answeredLate(kind: string, isCutOffMeanwhile: boolean): Promise<number> {
     const { open, store, after, until, pause } = virtualWorld()
     const isNew = kind === 'new'
@@ -73,7 +73,7 @@ describe('a run that was leased without an answer', () => {
         isUnderway = true
         isCutOff = isCutOffMeanwhile
         await pause(40_000)
-        // Its heartbeats get through again, as somebody new, before the answer does.
+        // Its heartbeats get through again, as a new session, before the answer does.
         isCutOff = false
         await pause(5_000)
         return claimed
@@ -106,7 +106,7 @@ describe('a run that was leased without an answer', () => {
   it('is none that begins anew: between two rounds it is known all the time', async () => {
     const { open, store, after } = virtualWorld()
     const outbound = changed(store, {
-      // Whoever looks into the mailbox waits for ever.
+      // A run that looks into the mailbox waits for ever.
       load: (requests) =>
         requests.some(({ limit }) => limit === 0) ? new Promise(() => undefined) : store.load(requests),
     })

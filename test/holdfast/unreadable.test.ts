@@ -97,8 +97,8 @@ describe.each(everyStore)('on $name', ({ make }) => {
     const logger = keepLines()
     const old = await open({ codec: onlyA, workflows, logger })
     await old.work()
-    const told = logger.lines.filter(({ message }) => message.startsWith('This worker cannot read all runs'))
-    expect(told.map(({ level, message }) => `${level} ${message}`)).toEqual([
+    const logged = logger.lines.filter(({ message }) => message.startsWith('This worker cannot read all runs'))
+    expect(logged.map(({ level, message }) => `${level} ${message}`)).toEqual([
       expect.stringMatching(/^warn .*1 live run was written with keys that it lacks \("b"\)/),
     ])
     // What it can read it performs meanwhile.

@@ -1,4 +1,4 @@
-// `ctx.until`: a condition that nobody tells of is checked durably, and at once when somebody does.
+// `ctx.until`: a condition that nothing reports is checked durably, and at once when a signal does.
 
 import { expect, test } from 'vitest'
 import { workflow } from 'holdfast'

@@ -53,7 +53,7 @@ export function virtualWorld(): VirtualWorld {
     store,
     open: async (options = {}) => {
       const holdfast = await createHoldfast({ store, logger: keepLines(), ports: { clock }, ...options })
-      // Closing may wait for the shutdown timeout, and that passes only if somebody lets it.
+      // Closing may wait for the shutdown timeout, and that passes only if the test lets it.
       onTestFinished(() => after(holdfast.close()))
       return holdfast
     },

@@ -248,7 +248,7 @@ describe('stopping', () => {
     expect(others).toEqual([])
   })
 
-  it('tells in the log how many runs it gave back', async () => {
+  it('says in the log how many runs it gave back', async () => {
     const logger = keepLines()
     const stuck = workflow('stuck', (ctx) => ctx.step('stuck', () => new Promise<never>(() => undefined)))
     const holdfast = await open({ workflows: [stuck], logger })

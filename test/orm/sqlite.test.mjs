@@ -78,7 +78,7 @@ async function world(open, handle = false) {
 for (const { name, open, missing } of handles) {
   const why = missing ?? (await whyNot(open))
   describe.skipIf(why !== null)(`(PQ-C3) a transaction of ${name}${why === null ? '' : `: ${why}`}`, () => {
-    // A store over a connection reads numbers as its owner told it to, so that one needs its own.
+    // A store over a connection reads numbers as its owner configured it, so that one needs its own.
     const places = name.endsWith('bigints') ? [false] : [false, true]
     it.each(places)('starts, delivers and cancels if and only if it commits; the store on it: %s', async (on) => {
       const { db, store, orders } = await world(open, on)

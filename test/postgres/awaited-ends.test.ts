@@ -1,4 +1,4 @@
-// Workers tell other processes of the ends of runs only while one of them waits, and a process that waits learns of an end
+// Workers notify other processes of the ends of runs only while one of them waits, and a process that waits learns of an end
 // without polling.
 
 import { Client } from 'pg'
@@ -32,7 +32,7 @@ async function rig() {
   return { starter, worker, overheard }
 }
 
-it('no process is told of ends for which none waits', async () => {
+it('no process is notified of ends for which none waits', async () => {
   const { starter, worker, overheard } = await rig()
   const runs = await Promise.all(Array.from({ length: 50 }, () => starter.start(echo, 0)))
   // For the first second a process assumes that others wait.

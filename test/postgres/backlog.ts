@@ -57,7 +57,7 @@ export class Backlog {
     return Object.values(this.sizes).reduce<number>((sum, size: number) => sum + size, 0)
   }
 
-  /** Whatever was there goes, row by row: nothing may tell the database that the tables are others now. */
+  /** Whatever was there goes, row by row: nothing may show the database that the tables are others now. */
   async fill(): Promise<void> {
     const at = escapeIdentifier(this.schema)
     const tables = ['runs', 'keys', 'journal', 'messages', 'tags', 'feed', 'sessions', ...exchanged]

@@ -1,10 +1,10 @@
-// Somebody's open transaction holds the row of a run whose holder says that it is alive. The run's deadline cannot be moved
+// Another open transaction holds the row of a run whose holder says that it is alive. The run's deadline cannot be moved
 // meanwhile; the session must be kept all the same, and with it everything else that the worker holds.
 
 import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { workflow } from 'holdfast'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { migratedSchema } from '../support/postgres-shared.ts'
 import { holdfastAt, opened } from './proxied.ts'
 
@@ -15,7 +15,7 @@ async function stranger(url: string): Promise<Client> {
   return client
 }
 
-describe('a heartbeat whose run is locked by somebody else', { timeout: 120_000 }, () => {
+describe('a heartbeat whose run is locked by another transaction', { timeout: 120_000 }, () => {
   it('is committed while the lock is held, and the next one moves the deadline', async () => {
     const { url, schema } = await migratedSchema()
     const { store, bench } = await opened({ url, schema })
@@ -32,13 +32,13 @@ describe('a heartbeat whose run is locked by somebody else', { timeout: 120_000 
     const held = [locked, other].map(({ runId }) => ({ runId, token: 1, extendMs: 500_000 }))
     const say = () => store.beat({ session: 'me', leaseMs: 900_000, held, seeksUnknownLeases: false })
 
-    const told = await say()
-    expect(told).toMatchObject({ alive: true, lost: [], busy: [locked.runId] })
+    const answer = await say()
+    expect(answer).toMatchObject({ alive: true, lost: [], busy: [locked.runId] })
     // The lock is still there: what was kept and what was moved, was so in spite of it.
     const { rows } = await user.query<{ until: string }>(`select alive_until as until from ${schema}.sessions`)
-    expect(Number(rows[0]?.until)).toBe(told.now + 900_000)
+    expect(Number(rows[0]?.until)).toBe(answer.now + 900_000)
     expect((await bench.run(locked.runId)).deadline).toBe(before.deadline)
-    expect((await bench.run(other.runId)).deadline).toBeGreaterThanOrEqual(told.now + 500_000)
+    expect((await bench.run(other.runId)).deadline).toBeGreaterThanOrEqual(answer.now + 500_000)
 
     await user.query('commit')
     const again = await say()

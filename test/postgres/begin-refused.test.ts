@@ -1,11 +1,11 @@
-// A `begin` can be refused as every statement can: by a timeout, or by somebody who cancels what is under way. What is already
+// A `begin` can be refused as every statement can: by a timeout, or by an operator who cancels what is under way. What is already
 // on its way behind it would then be executed without a transaction, each statement by itself.
 
 import { Pool, type PoolClient } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { topic, workflow } from 'holdfast'
 import { openPostgresStore } from '../../src/stores/postgres/index.ts'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { migratedSchema } from '../support/postgres-shared.ts'
 import { holdfastAt } from './proxied.ts'
 

@@ -62,14 +62,14 @@ const rowBounds: readonly (readonly [RegExp, number])[] = [
 export function excess(call: Call, done: Explained): readonly string[] {
   const { base, each, row = 0 } = (bounds.find(([name]) => done.name.startsWith(name)) as (typeof bounds)[number])[1]
   const rows = rowBounds.find(([name]) => name.test(done.name))?.[1] ?? 100 + 8 * call.size
-  const told = (what: string, is: number, may: number): readonly string[] =>
+  const exceeded = (what: string, is: number, may: number): readonly string[] =>
     is <= may ? [] : [`${what}: ${is} > ${may}`]
   const wrong = [
     ...done.scanned.map((table) => `reads all of ${table}`),
-    ...told('rows', done.rows, rows),
-    ...told('rows sorted', done.sorted, rows),
-    ...(call.walks === true ? [] : told('pages', done.buffers, base + each * call.size + row * done.rows)),
-    ...(call.walks === true ? [] : told('rows thrown away', done.removed, rows)),
+    ...exceeded('rows', done.rows, rows),
+    ...exceeded('rows sorted', done.sorted, rows),
+    ...(call.walks === true ? [] : exceeded('pages', done.buffers, base + each * call.size + row * done.rows)),
+    ...(call.walks === true ? [] : exceeded('rows thrown away', done.removed, rows)),
   ]
   return wrong.map((one) => `${call.name}: ${done.name}: ${one}`)
 }

@@ -1,7 +1,7 @@
 // A connection that listens and was silently dead is found out and replaced.
 
 import { describe, expect, it } from 'vitest'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { openPostgresStore } from '../../src/stores/postgres/index.ts'
 import { opened, proxied } from './proxied.ts'
 

@@ -1,11 +1,11 @@
-// While somebody holds an old snapshot, millions of dead entries may lie at the front of an index, and a walk that begins there
+// While a transaction holds an old snapshot, millions of dead entries may lie at the front of an index, and a walk that begins there
 // takes the database longer than it may. A worker that has only just come knows no other place to begin: it begins all the same.
 
 import { Pool, type PoolClient } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { workflow } from 'holdfast'
 import { openPostgresStore } from '../../src/stores/postgres/index.ts'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { migratedSchema } from '../support/postgres-shared.ts'
 import { holdfastAt, opened } from './proxied.ts'
 

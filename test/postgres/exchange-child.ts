@@ -1,4 +1,4 @@
-// One of four processes that all work on the same runs, and that send to them at the moments they are told. It reads rounds
+// One of four processes that all work on the same runs, and that send to them at the moments they are given. It reads rounds
 // of what to send, one a line, and answers each with what became of every one. Started by exchange-races.ts.
 
 import { createInterface } from 'node:readline'

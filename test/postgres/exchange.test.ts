@@ -1,5 +1,5 @@
 // What passes between runs when the two sides meet at the same moment, over two stores that know nothing of each other: an end
-// and who begins to watch it, a broadcast and who begins to wait for it, a message and the end of its run. Whoever comes
+// and who begins to watch it, a broadcast and who begins to wait for it, a message and the end of its run. The one that comes
 // first, nothing is lost and nothing comes twice. Then: what is locked in two orders, who is found late, and users'
 // transactions.
 
@@ -77,7 +77,7 @@ async function unsound(store: PostgresStore): Promise<readonly unknown[]> {
 
 test('an end and who begins to watch it, at the same moment: nobody waits for what is over, 200 times', async () => {
   const { store, other, bench } = await two()
-  const tally = { woken: 0, told: 0 }
+  const tally = { woken: 0, delivered: 0 }
   for (let turn = 0; turn < 200; turn += 1) {
     const [watcher, target] = await Promise.all([bench.hold(), bench.hold()])
     const park = parking(bench, watcher, onRun(target.runId))
@@ -91,10 +91,10 @@ test('an end and who begins to watch it, at the same moment: nobody waits for wh
     expect(run.inbox).toBe(1)
     const { released } = parked as Extract<Committed, { outcome: 'committed' }>
     expect([run.status, run.readiness]).toEqual(released ? ['waiting', 'ready'] : ['running', 'leased'])
-    tally[released ? 'woken' : 'told'] += 1
+    tally[released ? 'woken' : 'delivered'] += 1
   }
   expect(tally.woken).toBeGreaterThan(0)
-  expect(tally.told).toBeGreaterThan(0)
+  expect(tally.delivered).toBeGreaterThan(0)
   expect(await unsound(store)).toEqual([])
 })
 
@@ -114,7 +114,7 @@ test('a queue and who begins to wait on it, at the same moment: each gets one, a
   expect(await unsound(store)).toEqual([])
 })
 
-test('a message and the end of its run, at the same moment: a dead letter is kept whoever comes first', async () => {
+test('a message and the end of its run, at the same moment: a dead letter is kept whichever comes first', async () => {
   const { store, other, bench } = await two()
   const policy = { onUnread: 'dead-letter' } as const
   const outcomes = new Set<string>()
@@ -180,10 +180,10 @@ test.for([1, 4])(
       Promise.all(sends.map((pair, index) => (index % 2 === 0 ? store : other).deliver(pair))),
     ])
     expect(parked.every(({ outcome }) => outcome === 'committed')).toBe(true)
-    const told = sent.flat().reduce((sum, one) => sum + ('runs' in one ? (one.runs ?? 0) : 0), 0)
+    const delivered = sent.flat().reduce((sum, one) => sum + ('runs' in one ? (one.runs ?? 0) : 0), 0)
     const rows = await store.get(held.map(({ runId }) => runId))
     // Everyone whom a broadcast says it went to has it.
-    expect(rows.reduce((sum, run) => sum + (run?.inbox ?? 0), 0)).toBe(told)
+    expect(rows.reduce((sum, run) => sum + (run?.inbox ?? 0), 0)).toBe(delivered)
     expect(await deadlocksIn(url)).toBe(0)
     expect(await unsound(store)).toEqual([])
   },
@@ -259,7 +259,7 @@ test('a queue on which many waited that are over finds the one that is not', asy
   expect(await unsound(store)).toEqual([])
 })
 
-test('in the transaction of a user an end is told, and a broadcast goes out, if and only if it commits', async () => {
+test('in the transaction of a user an end is notified, and a broadcast goes out, if and only if it commits', async () => {
   const { store, bench } = await two()
   const [watcher, target, subscriber] = [await bench.hold(), await bench.hold(), await bench.hold()]
   const topic = news('news')

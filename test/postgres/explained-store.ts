@@ -98,7 +98,7 @@ export async function openExplainedStore(options: ExplainedStoreOptions): Promis
 
 /** The pool of one connection. Statements that the store prepares are explained; the rest passes. */
 class Tap implements PoolLike, ClientLike {
-  /** Told of just before the statement itself. */
+  /** Called just before the statement itself. */
   readonly names: string[] = []
   readonly seen: Explained[] = []
   private readonly client: Client
@@ -144,7 +144,7 @@ class Tap implements PoolLike, ClientLike {
     )
     await this.client.query(this.isInside ? 'rollback to savepoint explained' : 'rollback')
     const plan = rows[0]?.['QUERY PLAN'][0].Plan
-    if (plan === undefined) throw new Error('EXPLAIN tells of no plan.')
+    if (plan === undefined) throw new Error('EXPLAIN shows no plan.')
     this.seen.push({ name: names === '' ? firstWords(text) : names, text, plan, ...effortOf(plan) })
   }
 }

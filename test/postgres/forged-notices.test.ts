@@ -1,4 +1,4 @@
-// Every role of a database may listen on every channel and tell it anything. What a worker does for that is counted.
+// Every role of a database may listen on every channel and send it anything. What a worker does for that is counted.
 
 import { Client, Pool } from 'pg'
 import { expect, it, onTestFinished } from 'vitest'

@@ -1,4 +1,4 @@
-// A server that gives no more connections to anybody. Whoever works goes on with those that it has, and lives: the connection that
+// A server that gives no more connections to anybody. A worker goes on with those that it has, and lives: the connection that
 // is kept for heartbeats is an open one, not a right to ask for one.
 
 import { describe, expect, it, onTestFinished } from 'vitest'

@@ -1,4 +1,4 @@
-// In which state a connection goes back to its pool: whoever gets it next must not find somebody else's transaction on it.
+// In which state a connection goes back to its pool: the next user must not find another one's transaction on it.
 
 import { Pool } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -12,7 +12,7 @@ const begin = statement('find.read', 'begin')
 
 const read = (x: Execution): Promise<readonly Row[]> => x.execute(look, [])
 
-/** A database of one connection, which is that of whoever came before. */
+/** A database of one connection, which is that of the user before. */
 async function rig(options: Partial<DatabaseOptions> & { readonly pipeline?: boolean } = {}): Promise<Database> {
   const { pipeline = true, ...own } = options
   const { url } = await freshSchema()
@@ -35,14 +35,14 @@ describe('a connection that is given back', () => {
   it.each([true, false])(
     'is in no transaction if that was begun and could not be lent; pipeline: %s',
     async (pipeline) => {
-      // As when somebody cancels what follows the BEGIN: the database has answered, so the connection is sound.
+      // As when an operator cancels what follows the BEGIN: the database has answered, so the connection is sound.
       const database = await rig({ pipeline, theirSettings: 'select 1 / 0' })
       await expect(database.lend(async () => 1)).rejects.toMatchObject({ cause: { code: '22012' } })
       expect(await database.alone(read)).toMatchObject([{ one: 1 }])
     },
   )
 
-  it('is not used again if it is in the middle of a transaction, whoever has forgotten that', async () => {
+  it('is not used again if it is in the middle of a transaction, whichever user has forgotten that', async () => {
     const database = await rig()
     await database.alone((x) => x.execute(begin, []))
     await expect(database.alone((x) => x.execute(statement('get.read', 'select 1 / 0'), []))).rejects.toThrow(/zero/)

@@ -1,4 +1,4 @@
-// A schema in which a worker has been busy for long while somebody held a snapshot: many runs were started, claimed and
+// A schema in which a worker has been busy for long while a transaction held a snapshot: many runs were started, claimed and
 // ended, and every index still has all their entries. Made by SQL, in the forms that the store writes.
 
 import { Client } from 'pg'

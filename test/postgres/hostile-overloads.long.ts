@@ -1,6 +1,6 @@
-// Whoever may create in `public` can put operators and functions there whose types fit a statement better than those of
+// A role that may create in `public` can put operators and functions there whose types fit a statement better than those of
 // Postgres itself, and so have their code run as the worker. Here the whole contract runs among such traps: over connections of
-// our own, over a pool of the user's with the search path that everybody has, and inside transactions of the user's.
+// our own, over a pool of the user's with the search path that every role has, and inside transactions of the user's.
 
 import { Client, Pool, type ClientConfig } from 'pg'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
@@ -68,7 +68,7 @@ describe('Postgres with hostile overloads in public, inside using(tx), keeps the
   const pools: Pool[] = []
   afterAll(async () => void (await Promise.all(pools.map((pool) => pool.end()))))
 
-  // What counts on a process that hears of its own doings at once does not go for transactions that somebody else commits; and
+  // What counts on a process that hears of its own doings at once does not go for transactions that another client commits; and
   // what is slow by itself takes minutes in a transaction for every call, by the same statements.
   const cases = storeContract
     .filter(({ near = false, slow = false }) => !near && !slow)
@@ -121,7 +121,7 @@ function inTheirTransactions(store: PostgresStore, pool: Pool): PostgresStore {
 
 describe('hostile overloads in public', () => {
   it(
-    'are not picked by a migration, by views of any design, or by whoever reads those',
+    'are not picked by a migration, by views of any design, or by a role that reads those',
     { timeout: 60_000 },
     async () => {
       await installPostgres({ url, schema: 'views', views: viewNames })

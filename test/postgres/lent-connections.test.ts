@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { createHoldfast, workflow, type Holdfast } from 'holdfast'
 import { openPostgresStore } from '../../src/stores/postgres/index.ts'
 import type { ClientLike, PoolLike } from '../../src/stores/postgres/connection/database.ts'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { freshDatabase, freshSchema } from '../support/postgres-shared.ts'
 import { never, place, type Tx } from './lent.ts'
 import { transactionOn } from './transaction-on.ts'
@@ -30,7 +30,7 @@ describe('transactions that are lent a connection', { timeout: 60_000 }, () => {
     )
     const short = workflow('short', async (ctx, n: number) => (await ctx.step('one', () => n)) + 1)
     const holdfast = await here.open({ workflows: [long, short] })
-    // Shorter than all of it takes: whoever does not beat meanwhile loses everything.
+    // Shorter than all of it takes: a session that does not beat meanwhile loses everything.
     await holdfast.work({ lease: '2s' })
     const runs = []
     for (let n = 0; n < 12; n += 1) runs.push(await holdfast.start(long, n))
@@ -62,12 +62,12 @@ describe('transactions that are lent a connection', { timeout: 60_000 }, () => {
         await tx.query("update accounts set balance = balance + 1 where id = 'a'")
         const { status } = await world.holdfast!.get(ctx.run.id)
         const other = await world.holdfast!.start(idle, undefined, { key: ctx.run.id })
-        await world.holdfast!.signal(other, 'told')
+        await world.holdfast!.signal(other, 'news')
         await world.holdfast!.find({ type: 'asking' })
         return status
       }),
     )
-    const idle = workflow('idle', (ctx) => ctx.receive('told'))
+    const idle = workflow('idle', (ctx) => ctx.receive('news'))
     const holdfast = (world.holdfast = await here.open({ workflows: [asking, idle] }))
     await holdfast.work()
     const runs = await Promise.all(Array.from({ length: 20 }, () => holdfast.start(asking)))

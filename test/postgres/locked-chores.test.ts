@@ -1,11 +1,11 @@
-// Somebody's open transaction holds what a chore is about. That chore waits; those behind it do not.
+// Another open transaction holds what a chore is about. That chore waits; those behind it do not.
 
 import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { defaultPageLimits } from '../../src/core/model/chore.ts'
 import type { ContractBench } from '../../src/testing/contract/bench.ts'
 import { ending } from '../../src/testing/contract/drafts.ts'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { migratedSchema } from '../support/postgres-shared.ts'
 import { opened } from './proxied.ts'
 

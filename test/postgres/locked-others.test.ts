@@ -1,4 +1,4 @@
-// Somebody's open transaction holds runs that an end concerns and that only get something by it: who waits for it, its children.
+// Another open transaction holds runs that an end concerns and that only get something by it: who waits for it, its children.
 // The end is committed while the lock is held, and so is what stands behind it. Each of them gets its own when it is free, once.
 
 import { Client } from 'pg'
@@ -9,7 +9,7 @@ import type { ContractBench, Held } from '../../src/testing/contract/bench.ts'
 import { ending } from '../../src/testing/contract/drafts.ts'
 import { endPaths } from '../../src/testing/contract/end-paths.ts'
 import { endOf, outbound } from '../../src/testing/contract/exchanges.ts'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { migratedSchema } from '../support/postgres-shared.ts'
 import { holdfastAt, opened } from './proxied.ts'
 
@@ -69,7 +69,7 @@ async function watcherOf(bench: ContractBench, { runId }: Pick<Held, 'runId'>): 
 const inboxes = async (bench: ContractBench, ids: readonly string[]): Promise<readonly number[]> =>
   (await bench.store.get(ids)).map((run) => run?.inbox ?? -1)
 
-describe('runs that somebody else has locked and that an end concerns', { timeout: 60_000 }, () => {
+describe('runs that another transaction has locked and that an end concerns', { timeout: 60_000 }, () => {
   it.each(endPaths)('a run that $name does not wait for one that waits for it', async (lockPolicy) => {
     const bench = await rig()
     const held = await bench.hold(lockPolicy.changes)
@@ -83,7 +83,7 @@ describe('runs that somebody else has locked and that an end concerns', { timeou
     })
     await bench.chores()
     expect(await inboxes(bench, [locked, free])).toEqual([0, 1])
-    await bench.letGo('it is told', async () => (await bench.run(locked)).inbox > 0)
+    await bench.letGo('it is notified', async () => (await bench.run(locked)).inbox > 0)
     expect(await inboxes(bench, [locked, free])).toEqual([1, 1])
     expect(await bench.store.doChores()).toEqual({ worked: false, nextInMs: null })
   })
@@ -106,7 +106,7 @@ describe('runs that somebody else has locked and that an end concerns', { timeou
     },
   )
 
-  it('more locked ones than a page has keep nobody from being told who comes behind them', async () => {
+  it('more locked ones than a page has keep no run from being notified that comes behind them', async () => {
     const bench = await rig()
     const held = await bench.hold()
     const lease = { session: 'watcher', token: 1 }
@@ -133,7 +133,7 @@ describe('runs that somebody else has locked and that an end concerns', { timeou
       return [worked, (nextInMs ?? 0) > 0]
     }
     await expect.poll(next).toEqual([false, true])
-    await bench.letGo('all are told', async () => !(await inboxes(bench, watchers)).includes(0))
+    await bench.letGo('all are notified', async () => !(await inboxes(bench, watchers)).includes(0))
     expect(await inboxes(bench, watchers)).toEqual(watchers.map(() => 1))
   })
 
@@ -160,8 +160,8 @@ describe('runs that somebody else has locked and that an end concerns', { timeou
   })
 })
 
-describe('runs that somebody else has locked themselves', { timeout: 60_000 }, () => {
-  it('take no place of the usual flushes when they end and somebody waits for them', async () => {
+describe('runs that another transaction has locked themselves', { timeout: 60_000 }, () => {
+  it('take no place of the usual flushes when they end and another run waits for them', async () => {
     const { url, schema, gates, parent, plain, holdfast, parents } = await threeParents()
     const stranger = new Client({ connectionString: url })
     await stranger.connect()
@@ -196,7 +196,7 @@ async function subscriberOf(bench: ContractBench, topic: typeof news | typeof jo
   return held.runId
 }
 
-describe('runs that somebody else has locked and that wait on a topic', { timeout: 60_000 }, () => {
+describe('runs that another transaction has locked and that wait on a topic', { timeout: 60_000 }, () => {
   const said = async (bench: ContractBench, runId: string): Promise<readonly string[]> =>
     (await bench.mailbox(runId)).map(({ data }) => data)
   const send = (bench: ContractBench, topic: typeof news | typeof jobs, data: string) =>

@@ -1,11 +1,11 @@
-// Somebody's open transaction holds what one of 500 concerns: its key, a topic, whom a signal goes to, whom somebody cancels. That
+// Another open transaction holds what one of 500 concerns: its key, a topic, the run that a signal goes to, the run that is cancelled. That
 // one must wait; the 499 others of its batch end while the lock is still held. If it is only the run that waits for its end, it
 // does not wait either.
 
 import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { topic, workflow, type Holdfast } from 'holdfast'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { migratedSchema } from '../support/postgres-shared.ts'
 import { holdfastAt } from './proxied.ts'
 

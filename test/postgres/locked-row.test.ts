@@ -1,16 +1,16 @@
-// Somebody's open transaction holds the row of one run. That run must wait; nobody else has a reason to.
+// Another open transaction holds the row of one run. That run must wait; nobody else has a reason to.
 
 import { setTimeout } from 'node:timers/promises'
 import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { workflow } from 'holdfast'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { migratedSchema } from '../support/postgres-shared.ts'
 import { holdfastAt, opened } from './proxied.ts'
 
 const others = 499
 
-describe('a run whose row is locked by somebody else', { timeout: 120_000 }, () => {
+describe('a run whose row is locked by another transaction', { timeout: 120_000 }, () => {
   it('IF-C1 waits alone: 499 others that are committed with it end while the lock is still held', async () => {
     const { url, schema } = await migratedSchema()
     let open: () => void = () => undefined

@@ -5,7 +5,7 @@ import { setImmediate } from 'node:timers/promises'
 import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { workflow, type Holdfast } from 'holdfast'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { migratedSchema } from '../support/postgres-shared.ts'
 import { holdfastAt } from './proxied.ts'
 
@@ -16,7 +16,7 @@ async function connected(url: string): Promise<Client> {
   return client
 }
 
-/** What becomes of it shows that somebody was not held up for as long as this takes: the server tells, and no clock here. */
+/** What becomes of it shows that a caller was not held up for as long as this takes: the server shows it, and no clock here. */
 async function beforeStranger(
   stranger: Client,
   seconds: number,

@@ -1,4 +1,4 @@
-// Two schemas that share a key: what was encrypted for one is not read in the other, unless somebody says that they are one.
+// Two schemas that share a key: what was encrypted for one is not read in the other, unless the options say that they are one.
 
 import { randomBytes } from 'node:crypto'
 import { Client, escapeIdentifier } from 'pg'

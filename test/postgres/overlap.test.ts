@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { workflow, type Holdfast } from 'holdfast'
 import { systemClock } from '../../src/system.ts'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { migratedSchema } from '../support/postgres-shared.ts'
 import { holdfastAt } from './proxied.ts'
 
@@ -68,7 +68,7 @@ describe('workers whose clocks are five minutes fast and slow', { timeout: 60_00
     for (const skewMs of [-300_000, 300_000]) {
       const clock = { ...systemClock, now: () => systemClock.now() + skewMs }
       const holdfast = await holdfastAt({ store, workflows: [naps], ports: { clock } })
-      // A lease far shorter than the skew: whoever compared clocks would find the other one dead.
+      // A lease far shorter than the skew: a worker that compared clocks would find the other one dead.
       await holdfast.work({ lease: '2s', concurrency: 20 })
       workers.push(holdfast)
     }

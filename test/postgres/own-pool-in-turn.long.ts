@@ -20,7 +20,7 @@ afterAll(() => lent?.end())
 const unplanned = new Set<string>()
 let isPlanned = false
 
-/** The same pool; looks at every statement that is sent. What has a place in the plan was told just before. */
+/** The same pool; looks at every statement that is sent. What has a place in the plan was reported just before. */
 function watched(mine: Pool): PoolLike {
   return {
     async connect() {

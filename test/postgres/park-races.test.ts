@@ -9,7 +9,7 @@ describe('parking against delivery, from two processes', { timeout: 60_000 }, ()
     const tally = await raceParkings(150)
     expect(tally).toMatchObject({ races: 150, lost: [] })
     // Otherwise it was no race.
-    expect(Math.min(tally.woken, tally.told)).toBeGreaterThan(5)
+    expect(Math.min(tally.woken, tally.delivered)).toBeGreaterThan(5)
   })
 
   it('would be lost if parking counted messages instead of comparing the counter', async () => {
@@ -34,7 +34,7 @@ describe('parking against delivery, from two processes', { timeout: 60_000 }, ()
     })
     expect(mutated).toBeGreaterThan(0)
     expect(tally.lost.length).toBeGreaterThan(0)
-    // This is what it looks like: asleep with a message that nobody will ever tell it of.
+    // This is what it looks like: asleep with a message that nothing will ever wake it for.
     expect(tally.lost).toContain('[true,"queued","waiting","idle",1,true]')
   })
 })

@@ -1,5 +1,5 @@
 // The race that costs queues their wake-ups: a run decides to sleep while a message for it arrives. One process parks, another
-// one delivers, both at the same moment as nearly as a pipe allows. Who comes first is watched, and whoever does too often
+// one delivers, both at the same moment as nearly as a pipe allows. Who comes first is watched, and the one that does too often
 // is held back a little, so that most races are close.
 
 import assert from 'node:assert/strict'
@@ -16,9 +16,9 @@ export interface Tally {
   races: number
   /** The run was asleep, and the message woke it. */
   woken: number
-  /** The message came first, and whoever wanted to park was told. */
-  told: number
-  /** A message lies in the mailbox of a run that sleeps on; or somebody was told something else than what is. */
+  /** The message came first, and the run that wanted to park was answered so. */
+  delivered: number
+  /** A message lies in the mailbox of a run that sleeps on; or an answer said something else than what is. */
   readonly lost: string[]
 }
 
@@ -34,7 +34,7 @@ export async function raceParkings(
   const { store, bench } = await opened({ url, schema })
   const { store: parker } = await opened({ ...parking(url), schema, connections: atOnce })
   const child = await startDeliverer(url, schema)
-  const tally: Tally = { races: 0, woken: 0, told: 0, lost: [] }
+  const tally: Tally = { races: 0, woken: 0, delivered: 0, lost: [] }
   try {
     assert.equal(await child.said(), 'ready')
     let headStartMs = 1
@@ -59,7 +59,7 @@ export async function raceParkings(
         const facts = [answer.released, outcomes[index], row?.status, row?.readiness, row?.inbox, row?.session === null]
         const seen = JSON.stringify(facts)
         if (seen === '[true,"delivered","waiting","ready",1,true]') woken += 1
-        else if (seen === '[false,"queued","running","leased",1,false]' && answer.inbox === 1) tally.told += 1
+        else if (seen === '[false,"queued","running","leased",1,false]' && answer.inbox === 1) tally.delivered += 1
         else tally.lost.push(seen)
       }
       tally.races += atOnce

@@ -54,17 +54,17 @@ describe('WC-S1 IF-C1 parking and delivery, one of them held up', () => {
     const first = acts[late as keyof typeof acts]()
     await struck
     const second = late === 'parking' ? acts.delivery() : acts.parking()
-    const [[parked], [told]] = (await Promise.all(late === 'parking' ? [first, second] : [second, first])) as [
+    const [[parked], [delivered]] = (await Promise.all(late === 'parking' ? [first, second] : [second, first])) as [
       readonly Committed[],
       readonly { readonly outcome: string }[],
     ]
     const [row] = await near.get([held.runId])
     expect(row?.inbox).toBe(1)
-    if (told?.outcome === 'delivered') {
+    if (delivered?.outcome === 'delivered') {
       expect(parked).toMatchObject({ outcome: 'committed', released: true })
       expect(row).toMatchObject({ status: 'waiting', readiness: 'ready', session: null })
     } else {
-      expect(told?.outcome).toBe('queued')
+      expect(delivered?.outcome).toBe('queued')
       expect(parked).toMatchObject({ outcome: 'committed', released: false, inbox: 1 })
       expect(row).toMatchObject({ status: 'running', readiness: 'leased', session: held.lease.session })
     }

@@ -72,7 +72,7 @@ describe('behind PgBouncer', () => {
   it('that nothing is heard is said once, and calls go on', async (context) => {
     if (missing !== undefined) context.skip(missing)
     const { logger, warnings } = manualPorts()
-    // The server of the tests does not wait for the disk, which would be told, too.
+    // The server of the tests does not wait for the disk, which would be counted, too.
     const subject = await through({ hears: true, logger, unsafe: 'allow' })
     const { store } = subject
     const { start, claim } = createContractBench(subject)

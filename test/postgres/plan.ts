@@ -1,4 +1,4 @@
-// What a plan did, as EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) tells it, in the few numbers that must not grow with the
+// What a plan did, as EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) shows it, in the few numbers that must not grow with the
 // tables.
 
 export interface PlanNode {

@@ -1,4 +1,4 @@
-// One start or one signal that the database takes too long for, among many that go with it: only its own caller is told so.
+// One start or one signal that the database takes too long for, among many that go with it: only its own caller gets the error.
 
 import { describe, expect, it } from 'vitest'
 import { workflow } from 'holdfast'

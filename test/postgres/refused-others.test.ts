@@ -11,7 +11,7 @@ import type { Held } from '../../src/testing/contract/bench.ts'
 import { ending } from '../../src/testing/contract/drafts.ts'
 import { endPaths } from '../../src/testing/contract/end-paths.ts'
 import { endOf, outbound } from '../../src/testing/contract/exchanges.ts'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { keepLines } from '../holdfast/open.ts'
 import { underRole } from './under-role.ts'
 
@@ -142,7 +142,7 @@ describe('runs that a policy refuses to change and that an end concerns', { time
     expect(await inboxes(bench, ids)).toEqual(some.map((_, n) => (isRefused(n) ? 0 : 1)))
   })
 
-  it('of which one ends in the same batch are told of by nobody else: that one alone is refused', async () => {
+  it('of which one ends in the same batch are reported to no other caller: that one alone is refused', async () => {
     const bench = await rig()
     const first = await bench.hold()
     const second = await bench.refusable()

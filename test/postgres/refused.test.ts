@@ -1,22 +1,22 @@
-// A database that is away, silent, or there and refusing: callers are told in time, with what to do, and a worker goes on by
+// A database that is away, silent, or there and refusing: callers get an error in time that says what to do, and a worker goes on by
 // itself when it is repaired.
 
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createHoldfast, isHoldfastError, topic, workflow, type HoldfastError } from 'holdfast'
 import { openPostgresStore } from 'holdfast/postgres'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { keepLines } from '../holdfast/open.ts'
 import { freshSchema } from '../support/postgres-shared.ts'
 import { holdfastAt, proxied } from './proxied.ts'
 import { startOwnPostgres } from './restarts.ts'
 import { execute, underRole } from './under-role.ts'
 
-// The feed tells of it: a role needs the sequence of that for nothing else.
+// The feed lists it: a role needs the sequence of that for nothing else.
 const echo = workflow('refused.echo', { feed: true }, (ctx, n: number) => ctx.step('echo', () => n))
 const patient = workflow('refused.patient', (ctx) => ctx.receive<string>('word'))
 // Its input is not what a policy forbids, its result may be.
-const tell = workflow('refused.tell', (ctx, text: string) => ctx.step('notify', () => text.replace('-', '')))
-const workflows = [echo, patient, tell]
+const notify = workflow('refused.notify', (ctx, text: string) => ctx.step('notify', () => text.replace('-', '')))
+const workflows = [echo, patient, notify]
 
 async function refusalOf(call: Promise<unknown>): Promise<HoldfastError> {
   const error: unknown = await call.then(
@@ -156,9 +156,9 @@ describe('a right that is missing', { timeout: 60_000 }, () => {
     await ask(`revoke update on ${schema}.runs from ${role}`)
     const run = await holdfast.start(echo, 7)
     await until('the worker was refused several times', () => refusals(logger) > 3)
-    const told = errorsOf(logger)
-    expect(new Set(told).size).toBe(told.length)
-    expect(told[0]).toContain('permission denied for table runs')
+    const logged = errorsOf(logger)
+    expect(new Set(logged).size).toBe(logged.length)
+    expect(logged[0]).toContain('permission denied for table runs')
     await ask(`grant update on ${schema}.runs to ${role}`)
     expect(await run.result({ timeout: '30s' })).toBe(7)
   })
@@ -189,13 +189,13 @@ describe('a policy that refuses two rows', { timeout: 60_000 }, () => {
     const { holdfast, ask, schema } = await underRole(workflows)
     await ask(...forbid(schema))
     const inputs = ['a', 'forbidden 1', 'b', 'c', 'forbidden 2', 'd']
-    const settled = await Promise.allSettled(inputs.map((input) => holdfast.start(tell, input)))
+    const settled = await Promise.allSettled(inputs.map((input) => holdfast.start(notify, input)))
     const codes = settled.map((one) => (one.status === 'fulfilled' ? 'started' : (one.reason as HoldfastError).code))
     const refused = 'STORE_REFUSED'
     expect(codes).toEqual(['started', refused, 'started', 'started', refused, 'started'])
     const [error] = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason as HoldfastError] : []))
     expect(error?.message).toContain('A policy of row-level security refuses this row')
-    expect((await holdfast.start(tell, 'later')).created).toBe(true)
+    expect((await holdfast.start(notify, 'later')).created).toBe(true)
   })
 
   it('holds up no commit of another run, is said once, and the two go on when it is changed', async () => {
@@ -203,13 +203,13 @@ describe('a policy that refuses two rows', { timeout: 60_000 }, () => {
     await ask(...forbid(schema))
     await holdfast.work({ shutdownTimeout: '1s' })
     const words = (n: number): string => (n % 5 === 0 ? `for-bidden ${n}` : `word ${n}`)
-    const runs = await Promise.all(Array.from({ length: 10 }, (_, n) => holdfast.start(tell, words(n))))
+    const runs = await Promise.all(Array.from({ length: 10 }, (_, n) => holdfast.start(notify, words(n))))
     const others = runs.filter((_, n) => n % 5 !== 0)
     expect(await Promise.all(others.map((run) => run.result({ timeout: '30s' })))).toHaveLength(8)
-    const later = await holdfast.start(tell, 'later')
+    const later = await holdfast.start(notify, 'later')
     expect(await later.result({ timeout: '30s' })).toBe('later')
-    const told = errorsOf(logger)
-    expect(told.filter((message) => message.includes('row-level security'))).toHaveLength(1)
+    const logged = errorsOf(logger)
+    expect(logged.filter((message) => message.includes('row-level security'))).toHaveLength(1)
     await ask(`drop policy anything on ${schema}.journal`, `alter table ${schema}.journal disable row level security`)
     const held = runs.filter((_, n) => n % 5 === 0)
     expect(await Promise.all(held.map((run) => run.result({ timeout: '60s' })))).toEqual(['forbidden 0', 'forbidden 5'])
@@ -241,8 +241,8 @@ describe('a policy that refuses to change two runs', { timeout: 60_000 }, () => 
     await holdfast.work({ shutdownTimeout: '1s' })
     const others = runs.filter((run) => !two.includes(run))
     expect(await Promise.all(others.map((run) => run.result({ timeout: '30s' })))).toHaveLength(8)
-    const told = logger.lines.filter(({ message }) => message.includes('refuses to change run'))
-    expect(told.map(({ details }) => String(details['run'])).toSorted()).toEqual(two.map(({ id }) => id).toSorted())
+    const logged = logger.lines.filter(({ message }) => message.includes('refuses to change run'))
+    expect(logged.map(({ details }) => String(details['run'])).toSorted()).toEqual(two.map(({ id }) => id).toSorted())
     expect((await holdfast.start(echo, 11)).created).toBe(true)
     await ask(...allow(schema))
     expect(await Promise.all(two.map((run) => run.result({ timeout: '30s' })))).toEqual([0, 5])
@@ -309,9 +309,9 @@ describe('a schema that is missing', { timeout: 60_000 }, () => {
     expect(error.message).toContain('holdfast migrate')
     expect(error.message).toContain('schema option')
     await until('the worker was refused several times', () => refusals(logger) > 3)
-    const told = errorsOf(logger)
-    expect(told.length).toBeGreaterThan(0)
-    expect(new Set(told).size).toBe(told.length)
+    const logged = errorsOf(logger)
+    expect(logged.length).toBeGreaterThan(0)
+    expect(new Set(logged).size).toBe(logged.length)
     const deployment = await createHoldfast({ store, migrate: true, logger: keepLines() })
     await deployment.close()
     const run = await holdfast.start(echo, 7)

@@ -1,11 +1,11 @@
-// Somebody's open transaction holds what a rescue comes to. A run that is locked itself is rescued later, and one whose parent is
+// Another open transaction holds what a rescue comes to. A run that is locked itself is rescued later, and one whose parent is
 // locked now: that parent hears of it later. The orphans of dead workers that stand behind them are taken while the lock is held.
 
 import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { ContractBench } from '../../src/testing/contract/bench.ts'
 import { outbound } from '../../src/testing/contract/exchanges.ts'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { migratedSchema } from '../support/postgres-shared.ts'
 import { opened } from './proxied.ts'
 

@@ -2,7 +2,8 @@
 // takes over from one that was killed.
 
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { Crew, until } from '../chaos/crew.ts'
+import { WorkerProcesses } from '../chaos/worker-processes.ts'
+import { until } from '../support/until.ts'
 import { inspect } from '../chaos/inspection.ts'
 import { startWireProxy } from '../support/wire-proxy.ts'
 import { restartAmid, startOwnPostgres } from './restarts.ts'
@@ -29,17 +30,19 @@ describe('a database that dies while a worker takes over from one that was kille
     const address = (url: string): string => `${url}?schema=takeover`
     const proxy = await startWireProxy(cluster.url)
     onTestFinished(() => proxy.close())
-    const crew = await Crew.gather(address(cluster.url))
-    onTestFinished(() => crew.dismiss())
-    // Whoever takes over keeps its own lease meanwhile: only the victim's runs are at stake.
+    const processes = await WorkerProcesses.gather(address(cluster.url))
+    onTestFinished(() => processes.dismiss())
+    // The worker that takes over keeps its own lease meanwhile: only the victim's runs are at stake.
     const heirs = { lease: '6s', heartbeat: '500ms', concurrency: 12 } as const
     const [victim, heir] = await Promise.all([
-      crew.hired({ lease: '1s', concurrency: 12 }),
-      crew.hired(heirs, address(proxy.url)),
+      processes.hired({ lease: '1s', concurrency: 12 }),
+      processes.hired(heirs, address(proxy.url)),
     ])
     const times = [0, 0, 0, 0, 2_000]
-    const runs = await Promise.all(Array.from({ length: 24 }, () => crew.client.start(crew.programs.five, times)))
-    const held = (): number => crew.executions.filter(({ pid, step }) => pid === victim.pid && step === 'e').length
+    const runs = await Promise.all(
+      Array.from({ length: 24 }, () => processes.client.start(processes.programs.five, times)),
+    )
+    const held = (): number => processes.executions.filter(({ pid, step }) => pid === victim.pid && step === 'e').length
     await until('one holds some of them', () => held() > 2)
     const goneAt = new Map([[victim.pid, Date.now()]])
     victim.signal('SIGKILL')
@@ -59,12 +62,12 @@ describe('a database that dies while a worker takes over from one that was kille
     const ended = await Promise.all(
       runs.map(async ({ id }) => ({
         id,
-        status: await crew.client.run(id).status(),
-        journal: await crew.client.journal(id),
+        status: await processes.client.run(id).status(),
+        journal: await processes.client.journal(id),
       })),
     )
-    const evidence = { runs: ended, steps: ['a', 'b', 'c', 'd', 'e'], executions: crew.executions, goneAt }
+    const evidence = { runs: ended, steps: ['a', 'b', 'c', 'd', 'e'], executions: processes.executions, goneAt }
     expect(inspect(evidence).violations).toEqual([])
-    expect((await crew.client.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await processes.client.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
   })
 })

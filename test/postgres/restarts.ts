@@ -4,7 +4,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
 import { isHoldfastError, workflow, type Holdfast, type RunHandle } from 'holdfast'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { keepLines } from '../holdfast/open.ts'
 import { startPostgres, type Cluster } from '../support/postgres.ts'
 import { holdfastAt } from './proxied.ts'
@@ -87,7 +87,7 @@ export async function restartAmid(runs: number, blows: readonly Blow[]): Promise
   }
 }
 
-/** Whoever asks while the database is away may be told so; a run is not harmed by that, and can be asked for again. */
+/** A caller that asks while the database is away may get that as its error; a run is not harmed by that, and can be asked for again. */
 async function resultOf<Output>(run: RunHandle<Output>): Promise<Output> {
   for (;;) {
     try {

@@ -1,4 +1,4 @@
-// A database that was restored to a moment in its past, from a base backup and the archived log, as after somebody dropped a
+// A database that was restored to a moment in its past, from a base backup and the archived log, as after an operator dropped a
 // table. What docs/scaling.md says of it: everything goes on from that moment; steps that were recorded later are performed
 // again, with the same idempotency key; leases of that moment are taken over; timers that have become due fire; signals that
 // were accepted later are gone.

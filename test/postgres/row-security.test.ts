@@ -1,10 +1,10 @@
-// Row-level security on the tables of a store: whoever opens it under a role that policies apply to is told, a run whose journal
+// Row-level security on the tables of a store: a process that opens it under a role that policies apply to gets a warning, a run whose journal
 // they hide is left alone more and more, and rescues that they refuse are said.
 
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { workflow } from 'holdfast'
 import { openPostgresStore } from 'holdfast/postgres'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { keepLines } from '../holdfast/open.ts'
 import { underRole } from './under-role.ts'
 
@@ -79,8 +79,8 @@ describe('a run whose journal a policy hides', { timeout: 60_000 }, () => {
     const shown = await holdfast.start(echo, 7)
     expect(await shown.result({ timeout: '30s' })).toBe(7)
     expect(await tokenOf()).toBeLessThan(before + 10)
-    const told = messagesOf(logger, 'error', run.id)
-    expect(told).toEqual([expect.stringContaining('shows 0 of the 1 entries of the journal')])
+    const logged = messagesOf(logger, 'error', run.id)
+    expect(logged).toEqual([expect.stringContaining('shows 0 of the 1 entries of the journal')])
     await ask(`alter table ${schema}.journal disable row level security`)
     expect(await run.result({ timeout: '30s' })).toBe(41)
   })
@@ -103,14 +103,14 @@ describe('a rescue that a policy refuses', { timeout: 60_000 }, () => {
     onTestFinished(() => own.close())
     const failures = { crashed: '"crashed"', 'timed-out': '"timed-out"', expired: '"expired"' }
     const rescue = () => own.rescue({ limit: 500, maxCrashes: 5, workflows: [], failures })
-    const told = (): readonly string[] => messagesOf(logger, 'error', 'whose worker died or whose time is over')
+    const logged = (): readonly string[] => messagesOf(logger, 'error', 'whose worker died or whose time is over')
     await until('both are over time and refused', async () => {
       expect((await rescue()).ended).toEqual([])
-      return told().length > 0
+      return logged().length > 0
     })
     for (let looks = 0; looks < 3; looks += 1) expect((await rescue()).ended).toEqual([])
-    expect(told()).toHaveLength(1)
-    expect(told()[0]).toMatch(new RegExp(`refuses ${right} on "${schema}"\\.${table} for [12] runs?`))
+    expect(logged()).toHaveLength(1)
+    expect(logged()[0]).toMatch(new RegExp(`refuses ${right} on "${schema}"\\.${table} for [12] runs?`))
     await ask(`alter table ${schema}.${table} disable row level security`)
     const ended: unknown[] = []
     await until(

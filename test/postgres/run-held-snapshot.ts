@@ -1,5 +1,5 @@
 // Beats and rescue looks under a held snapshot: nothing can clean up the index entries of what is gone,
-// and whoever begins at the front of an index steps over all of them. That may happen now and then, and never every time.
+// and a scan that begins at the front of an index steps over all of them. That may happen now and then, and never every time.
 
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
@@ -14,7 +14,7 @@ const few = 150
 const dearMs = 1_000
 
 export function runHeldSnapshot(dead: number): void {
-  describe(`after ${dead} runs that ended while somebody holds a snapshot`, { timeout: minutes }, () => {
+  describe(`after ${dead} runs that ended while a transaction holds a snapshot`, { timeout: minutes }, () => {
     /** The dead entries lie in so many pages of an index at least, and in more of the table. */
     const many = dead / 200
     let world: HeldSnapshot
@@ -118,9 +118,9 @@ export function runHeldSnapshot(dead: number): void {
       const peek = (): Promise<unknown> => store.changes(position + dead, 10)
       rest()
       expect(most(await pages(peek), 'changes.')).toBeGreaterThan(many / 2)
-      // As soon as every transaction of the server has ended that was open then, whoever's it is.
+      // As soon as every transaction of the server has ended that was open then, of any client.
       await expect.poll(async () => most(await pages(peek), 'changes.')).toBeLessThan(few)
-      // Somebody draws a number, and others commit before them.
+      // One transaction draws a number, and others commit before them.
       const late = new Client({ connectionString: backlog.url })
       await late.connect()
       await late.query('begin')

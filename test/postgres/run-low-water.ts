@@ -1,4 +1,4 @@
-// Claims under a held snapshot: nothing can clean up the index entries of runs that were claimed and ended, and whoever
+// Claims under a held snapshot: nothing can clean up the index entries of runs that were claimed and ended, and a scan that
 // begins at the front of the index steps over all of them.
 
 import { Client } from 'pg'
@@ -14,7 +14,7 @@ const minutes = 60_000
 const floorMs = 2_000
 
 export function runLowWater(dead: number): void {
-  describe(`a claim after ${dead} runs that ended while somebody holds a snapshot`, () => {
+  describe(`a claim after ${dead} runs that ended while a transaction holds a snapshot`, () => {
     const charge = { type: 'charge', version: 1 }
     let backlog: Backlog
     let reader: Client

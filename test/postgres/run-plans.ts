@@ -63,7 +63,7 @@ export function runPlans(title: string, sizes: BacklogSizes, beginning: Beginnin
 
     async function explainAll(opened: Opened, turn: string): Promise<readonly string[]> {
       const wrong: string[] = []
-      // A new connection reads about the tables first, and whoever looks from the front first after all rows went and came
+      // A new connection reads about the tables first, and a scan that looks from the front first after all rows went and came
       // anew marks what is gone for those who come after.
       const first = calls.filter(({ name }) => name === 'start 1' || name.startsWith('rescue'))
       for (const call of first) await explain(opened, call, `${turn} before`)

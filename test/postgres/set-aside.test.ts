@@ -1,4 +1,4 @@
-// Somebody's open transaction holds what one item of a batch concerns: a run, somebody who watches it, a topic, a key. That item
+// Another open transaction holds what one item of a batch concerns: a run, a run that watches it, a topic, a key. That item
 // is answered as busy, and nothing of it has happened; all others of the batch are done while the lock is held.
 
 import { Client } from 'pg'
@@ -7,7 +7,7 @@ import type { Transition } from '../../src/core/model/transition.ts'
 import { endOf, outbound } from '../../src/testing/contract/exchanges.ts'
 import { cancelNow } from '../../src/testing/contract/requests.ts'
 import type { ContractBench, Held } from '../../src/testing/contract/bench.ts'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { migratedSchema } from '../support/postgres-shared.ts'
 import { opened } from './proxied.ts'
 
@@ -28,7 +28,7 @@ interface Rig extends ContractBench {
 
 async function rig(shards = 1): Promise<Rig> {
   const { url, schema } = await migratedSchema(shards)
-  // Whoever waits for a lock waits a fifteenth of this.
+  // A call that waits for a lock waits a fifteenth of this.
   const { store, bench } = await opened({ url, schema, shards, storageTimeout: 3_000 })
   const client = new Client({ connectionString: url })
   await client.connect()

@@ -8,7 +8,7 @@ import { opened } from './proxied.ts'
 
 const refusal = `do $$ begin raise exception 'canceling statement' using errcode = '57014'; end $$`
 
-/** A pool that refuses claims of all but so many shards, once it is told to. */
+/** A pool that refuses claims of all but so many shards, once it is asked to. */
 function refusingPool(url: string): { readonly pool: Pool; readonly refuseAfter: (shards: number) => void } {
   const pool = new Pool({ connectionString: url, max: 2, pipeline: true })
   onTestFinished(() => pool.end())

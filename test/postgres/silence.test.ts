@@ -3,7 +3,7 @@
 import { Pool } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { workflow } from 'holdfast'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { holdfastAt, opened, proxied } from './proxied.ts'
 
 const storageTimeout = '300ms'

@@ -9,7 +9,7 @@ import { startWireProxy } from '../support/wire-proxy.ts'
 
 const clock = { now: () => Date.now(), advance: () => undefined }
 
-/** Whoever waits for a key does so for 40 s, longer than a database takes to find a deadlock: how fast it is counts for nothing. */
+/** A start that waits for a key does so for 40 s, longer than a database takes to find a deadlock: how fast it is counts for nothing. */
 const patient = { distributed: true, storageTimeout: '10min' } as const
 
 async function open(
@@ -65,7 +65,7 @@ describe('starts', { timeout: 60_000 }, () => {
       bench.newRun({ idempotencyKey: `again ${index}`, key: `key ${index}` }),
     )
     const batches = [
-      // One key among many that have none; many; all of them again, by somebody else; the same of all shards.
+      // One key among many that have none; many; all of them again, by another process; the same of all shards.
       [...plain, bench.newRun({ idempotencyKey: 'alone' })],
       [...keyed, ...both],
       [...keyed, ...both].map(({ idempotencyKey }) => bench.newRun({ idempotencyKey })),

@@ -3,7 +3,7 @@
 
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openPostgresStore } from '../../src/stores/postgres/index.ts'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { connectedTo, perform, place, type Tx } from './lent.ts'
 
 describe('the settings of a transaction', { timeout: 60_000 }, () => {

@@ -4,7 +4,7 @@
 import { Pool } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { workflow } from 'holdfast'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { connectedTo, place, type Tx, once, perform } from './lent.ts'
 import { transactionOn } from './transaction-on.ts'
 
@@ -296,7 +296,7 @@ describe('a function that spoils its transaction', { timeout: 60_000 }, () => {
       (tx) => tx.query('set transaction read only').then(() => 1),
       /made read-only.*READ ONLY/,
     ],
-  ])('%s is told so, and not tried again', async (_how, work, said) => {
+  ])('%s is refused with that, and not tried again', async (_how, work, said) => {
     for (const own of [false, true]) {
       const here = await place({ listen: false })
       let attempts = 0

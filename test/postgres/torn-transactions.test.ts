@@ -5,7 +5,7 @@ import { Pool } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { HoldfastError, workflow } from 'holdfast'
 import { openPostgresStore } from '../../src/stores/postgres/index.ts'
-import { until } from '../chaos/crew.ts'
+import { until } from '../support/until.ts'
 import { freshDatabase } from '../support/postgres-shared.ts'
 import { startWireProxy } from '../support/wire-proxy.ts'
 import { connectedTo, never, place, type Place, type Tx } from './lent.ts'
@@ -160,7 +160,7 @@ describe('a transaction that hangs', { timeout: 60_000 }, () => {
 })
 
 describe('an abort', { timeout: 60_000 }, () => {
-  it('while COMMIT is under way changes nothing: the answer tells', async () => {
+  it('while COMMIT is under way changes nothing: the answer decides', async () => {
     const here = await place()
     const { client } = here
     await client.query(`
@@ -260,7 +260,7 @@ describe('a COMMIT whose answer is lost', { timeout: 60_000 }, () => {
     ['drop-request', 2],
     ['blackhole', 2],
     [2_500, 1],
-  ] as const)('leaves open what became of it, and the journal tells: nothing is doubled (%s)', async (how, times) => {
+  ] as const)('leaves open what became of it, and the journal decides: nothing is doubled (%s)', async (how, times) => {
     const here = await place()
     const proxy = await startWireProxy(here.url)
     onTestFinished(() => proxy.close())

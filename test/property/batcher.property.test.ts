@@ -1,5 +1,5 @@
-// However submissions are gathered, merged, repeated and split, and whatever the store does meanwhile, everyone is told
-// once, and is told what they would have been told had the transitions been committed one by one.
+// However submissions are gathered, merged, repeated and split, and whatever the store does meanwhile, every caller is answered
+// once, and gets the answer that it would have got had the transitions been committed one by one.
 
 import { fc } from '../support/properties.ts'
 import { describe, expect, it } from 'vitest'
@@ -15,7 +15,7 @@ const runIds = ['a', 'b', 'c', 'd']
 
 type Action =
   | { readonly kind: 'submit'; readonly run: string; readonly what: What; readonly entries: number }
-  /** Whoever was refused and waits for nothing reads the journal anew and goes on from there. */
+  /** A caller that was refused and waits for nothing reads the journal anew and goes on from there. */
   | { readonly kind: 'resync'; readonly run: string }
   | { readonly kind: 'turn' }
 
@@ -48,24 +48,24 @@ const limits = fc.record({
   maxBytes: fc.constantFrom(250, 600, 1_000_000),
 })
 
-interface Told {
+interface Submitted {
   readonly transition: Transition
   readonly outcomes: unknown[]
 }
 
 describe('the committer', () => {
-  it('tells everyone once, and what one commit after the other would have told', async () => {
+  it('answers every caller once, with what one commit after the other would have answered', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(action, { maxLength: 60 }),
         fc.array(behaviour, { maxLength: 40 }),
         limits,
         async (actions, behaviours, chosen) => {
-          const { store, told } = await perform(actions, behaviours, chosen)
+          const { store, submitted } = await perform(actions, behaviours, chosen)
           expect(store.violations).toEqual([])
           const reference = new ScriptedStore(runIds)
-          const expected = told.map(({ transition }) => [oneByOne(reference, transition)])
-          expect(told.map(({ outcomes }) => outcomes)).toEqual(expected)
+          const expected = submitted.map(({ transition }) => [oneByOne(reference, transition)])
+          expect(submitted.map(({ outcomes }) => outcomes)).toEqual(expected)
           for (const run of runIds) {
             expect(store.names(run)).toEqual(reference.names(run))
             expect(new Set(store.names(run)).size).toBe(store.names(run).length)
@@ -81,12 +81,12 @@ async function perform(
   actions: readonly Action[],
   behaviours: readonly Behaviour[],
   chosen: { readonly maxItems: number; readonly maxBytes: number },
-): Promise<{ readonly store: ScriptedStore; readonly told: readonly Told[] }> {
+): Promise<{ readonly store: ScriptedStore; readonly submitted: readonly Submitted[] }> {
   const ports = manualPorts()
   const store = new ScriptedStore(runIds)
   const committer = createCommitter(store, ports, chosen)
   const scribes = new Map(runIds.map((run) => [run, new Scribe(run)]))
-  const told: Told[] = []
+  const submitted: Submitted[] = []
   const waiting: { readonly flush: Flush; turns: number }[] = []
   const script = behaviours.values()
   store.onFlush = (flush) => {
@@ -109,13 +109,13 @@ async function perform(
   for (const step of actions) {
     if (step.kind === 'turn') await pass()
     else if (step.kind === 'resync') {
-      const idle = told.every(({ transition, outcomes }) => transition.runId !== step.run || outcomes.length > 0)
+      const idle = submitted.every(({ transition, outcomes }) => transition.runId !== step.run || outcomes.length > 0)
       if (idle) (scribes.get(step.run) as Scribe).seq = store.names(step.run).length
     } else {
       const scribe = scribes.get(step.run) as Scribe
-      const transition = scribe.write(namesOf(step, told.length), changesOf(step.what))
-      const submission: Told = { transition, outcomes: [] }
-      told.push(submission)
+      const transition = scribe.write(namesOf(step, submitted.length), changesOf(step.what))
+      const submission: Submitted = { transition, outcomes: [] }
+      submitted.push(submission)
       committer.submit(transition).then(
         (answer) => submission.outcomes.push(shown(answer)),
         (error: unknown) => submission.outcomes.push(shownError(error)),
@@ -126,7 +126,7 @@ async function perform(
   void committer.drain().then(() => (drained = true))
   for (let turns = 0; turns < 2_000 && !drained; turns++) await pass()
   await turn()
-  return { store, told }
+  return { store, submitted }
 }
 
 function namesOf({ what, entries }: { readonly what: What; readonly entries: number }, number: number): string[] {

@@ -32,7 +32,7 @@ const shard = fc.integer({ min: 0, max: 4095 })
 const step = fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 3 }), fc.integer({ min: -1000, max: 1000 }))
 
 describe('run ids', () => {
-  it('are valid, unique and in order, and tell their shard, also when the clock stands or steps back', () => {
+  it('are valid, unique and in order, and show their shard, also when the clock stands or steps back', () => {
     const start = fc.integer({ min: 2000, max: 2 ** 47 })
     const calls = fc.array(fc.tuple(step, fc.oneof(fc.constant(7), shard)), { minLength: 2, maxLength: 60 })
     fc.assert(

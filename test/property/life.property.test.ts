@@ -22,8 +22,8 @@ async function live(suffered: readonly Fate[], options: LifeOptions): Promise<vo
     const begun = new Set(journal.filter(isBefore).map(({ name }) => name))
     const late = life.late.filter((step) => !begun.has(step))
     const wrong = [...faults(journal, await life.status(), suffered), ...late.map((step) => `${step} begun late`)]
-    const told = journal.map(({ kind, name }) => (name === null ? kind : `${kind} ${name}`)).join(', ')
-    expect(wrong, `After ${suffered.join(', ')}: ${told}`).toEqual([])
+    const story = journal.map(({ kind, name }) => (name === null ? kind : `${kind} ${name}`)).join(', ')
+    expect(wrong, `After ${suffered.join(', ')}: ${story}`).toEqual([])
   } finally {
     await life.close()
   }

@@ -310,9 +310,9 @@ export class OperationGenerator {
 
   private broadcast(): NewBroadcast {
     if (this.sentBroadcasts.length > 0 && this.chance(6)) return this.pick(this.sentBroadcasts)
-    const told = { topic: this.pick(topics), policy: this.pick(policies), expiresInMs: this.maybe(80, 3) }
+    const options = { topic: this.pick(topics), policy: this.pick(policies), expiresInMs: this.maybe(80, 3) }
     const bound = this.chance(3) ? { mostKept: 1 + this.below(4) } : {}
-    const broadcast = { id: this.unique('b'), data: '1', ...told, ...bound }
+    const broadcast = { id: this.unique('b'), data: '1', ...options, ...bound }
     this.sentBroadcasts.push(broadcast)
     return broadcast
   }

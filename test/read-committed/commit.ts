@@ -55,7 +55,7 @@ async function commitPlain(x: Execution, transitions: readonly Transition[]): Pr
   const appends = new Appends()
   const byRun = new Map(transitions.map((one) => [one.runId, one]))
   const of = (row: RunRow): Transition => byRun.get(row.id) as Transition
-  const tells = transitions.some(({ feed = false }) => feed)
+  const hasFeed = transitions.some(({ feed = false }) => feed)
   const before = new Map<string, RunRow>()
   const written = await x.run('commit.update', (tx) =>
     tx.update(
@@ -63,7 +63,7 @@ async function commitPlain(x: Execution, transitions: readonly Transition[]): Pr
       {
         at: ['id', [...byRun.keys()]],
         // A flush in which no transition knows of the feed has none of its statements: one that does not know is looked at.
-        where: (row, snapshot) => (tells || !row.feed) && isPlain(x, row, of(row), snapshot),
+        where: (row, snapshot) => (hasFeed || !row.feed) && isPlain(x, row, of(row), snapshot),
         order: byId,
       },
       (row) => {
@@ -114,7 +114,7 @@ function isPlain(x: Execution, row: RunRow, transition: Transition, snapshot: Sn
   return parkIf.inbox === (x.is('look-and-lock-in-one') ? countMessages(x, row, snapshot) : row.inbox)
 }
 
-/** No other run has to be told of the end, and nothing is left in the mailbox: both are columns of the row. */
+/** No other run has to be notified of the end, and nothing is left in the mailbox: both are columns of the row. */
 function mayEndAlone({ watched, inbox }: RunRow, { status, emptyAt = 0 }: Transition): boolean {
   return status === null || !isTerminal(status) || (!watched && inbox === emptyAt)
 }

@@ -111,7 +111,7 @@ function without(some: readonly KeyRow[], others: readonly KeyRow[]): readonly K
   return some.filter((one) => !known.has(`${one.runId} ${keyText(one)}`))
 }
 
-/** Tells those who listen what a row has become. */
+/** Notifies those who listen what a row has become. */
 export function hint(x: Execution, before: Run['status'] | undefined, run: Run): void {
   x.hints.push(...hintsOf(before, run, x.now()))
 }

@@ -144,7 +144,7 @@ async function insertRows(x: Execution, runs: readonly NewRun[], rows: readonly 
     await append(x, runs, rows, inserted)
     return lookForRest(x, runs, rows, { inserted, taken })
   }
-  // In the one order in which everybody inserts; of two rivals the second is looked at when the first is done.
+  // In the one order in which all insert; of two rivals the second is looked at when the first is done.
   const rowOfRun = new Map(runs.map((run, index) => [run, rows[index] as RunRow]))
   const chosen = foremost(runs).map((run) => rowOfRun.get(run) as RunRow)
   const taken = await takeKeys(x, chosen, ['start.keys', 'start.holders'])
@@ -196,7 +196,7 @@ async function append(
   await appends.feed(x, 'start.feed')
 }
 
-/** What is in the way of each, in the order in which that is told. */
+/** What is in the way of each, in the order in which that is reported. */
 function look(
   x: Execution,
   tx: Pick<Transaction, 'select'>,
@@ -225,7 +225,7 @@ function look(
       return row?.endedAt === null ? runOf(row) : undefined
     },
   }
-  // Whoever was first must be somebody, or the clever statement would be tried again.
+  // There must be a first one, or the clever statement would be tried again.
   const unseen = (given: NewRun): Started | null =>
     x.is('insert-and-look-in-one') ? { created: false, taken: 'key', run: runOf(rowOf(given, x.now(), false)) } : null
   const found = runs.map((run) => [run, obstacleTo(work, run) ?? unseen(run)] as const)

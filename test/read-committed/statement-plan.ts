@@ -10,7 +10,7 @@
 //   end     commits
 //
 // What reaches other runs and topics does not know them before it looks, and may not look before it has locked them. So it
-// looks twice: once without locks for who has to be locked (`candidates`), and once more under the locks (`look`). If somebody
+// looks twice: once without locks for who has to be locked (`candidates`), and once more under the locks (`look`). If a run
 // is found then who is not locked, the transaction is rolled back and begins again. One rule decides for both.
 //
 // The read-committed store executes it; a test compares. SQLite has one lock for all, so there only the writes are the same.
@@ -29,7 +29,7 @@ export interface PlannedStatement {
 }
 
 const newEntries = 'there is something to append'
-const fedEntries = 'something is appended to a run that the feed tells of'
+const fedEntries = 'something is appended to a run that the feed lists'
 const topics = 'a topic is among those who may be reached'
 const mayConclude = 'a run may end that is watched, or has messages'
 const toOthers = 'a message is put into a mailbox by a rule'
@@ -61,10 +61,10 @@ export const statementPlan = {
     // The counters of the mailboxes are inserted with the rows.
     { name: 'start.messages', kind: 'write', when: 'something was inserted that has messages from the beginning' },
     // With keys and several shards, one shard comes after the other.
-    { name: 'start.feed', kind: 'write', when: 'a run was inserted that the feed tells of', backTo: ['start.session'] },
+    { name: 'start.feed', kind: 'write', when: 'a run was inserted that the feed lists', backTo: ['start.session'] },
     // In the same transaction: nobody sees a key that was taken in vain.
     { name: 'start.free', kind: 'write', when: 'a run that took a key was not inserted' },
-    // Apart from the insert, which was kept from inserting by rows that its own snapshot need not show. Whoever was in the
+    // Apart from the insert, which was kept from inserting by rows that its own snapshot need not show. The row that was in the
     // way may have ended since, and its keys are free again: then they are taken in another round.
     {
       name: 'start.look',
@@ -104,9 +104,9 @@ export const statementPlan = {
     { name: 'commit.candidates', kind: 'look', when: 'one of those reaches others, or ends its run' },
     { name: 'commit.lock', kind: 'lock', when: 'a transition did not fit' },
     { name: 'commit.lock-topics', kind: 'lock', when: topics },
-    // Apart from the locks: whether the journal knows the transition, whether somebody has the key, who waits, and for what.
+    // Apart from the locks: whether the journal knows the transition, whether a run has the key, who waits, and for what.
     { name: 'commit.look', kind: 'look', when: 'a transition did not fit', backTo: ['commit.candidates'] },
-    // Before the rows are written: the keys decide whether a child is started, and its parent is told.
+    // Before the rows are written: the keys decide whether a child is started, and its parent is notified.
     { name: 'commit.start', kind: 'write', when: 'a child is to be started' },
     { name: 'commit.write', kind: 'write', when: 'one of those may write all the same' },
     // Entries, takes, the feed and waits that are given up may be one statement with the update.
@@ -120,7 +120,7 @@ export const statementPlan = {
     // Its number is drawn when the runs are locked, so that no run runs backwards in the feed.
     { name: 'commit.feed', kind: 'write', when: fedEntries },
     // What is free is freed before anything is taken. A key that was taken between the look and this is 23505: the primary key
-    // decides, the look only tells by whom.
+    // decides, the look only says by whom.
     { name: 'commit.keys', kind: 'write', when: keysMove, backTo: ['commit.keys'] },
     // Those that did not fit may have a transaction of their own: then nobody is locked out of order.
     { name: 'commit.commit', kind: 'end', when: null, backTo: ['commit.candidates', 'commit.lock'] },
@@ -132,7 +132,7 @@ export const statementPlan = {
     { name: 'deliver.lock', kind: 'lock', when: 'a run is among those who may be reached' },
     // Who begins to wait on a topic has this lock, too: one of the two sees the other.
     { name: 'deliver.lock-topics', kind: 'lock', when: topics },
-    // Apart from the locks: the same message may have been put in by whom they waited for, and somebody may wait since.
+    // Apart from the locks: the same message may have been put in by whom they waited for, and a run may wait since.
     { name: 'deliver.look', kind: 'look', when: null, backTo: ['deliver.candidates'] },
     { name: 'deliver.bump', kind: 'write', when: 'a message is new' },
     // The position is the counter after the bump, under the lock: first in, first out.
@@ -149,7 +149,7 @@ export const statementPlan = {
     { name: 'control.candidates', kind: 'look', when: 'a run may end' },
     { name: 'control.lock', kind: 'lock', when: null },
     { name: 'control.lock-topics', kind: 'lock', when: topics },
-    // Apart from the locks: whether the request was obeyed before, whether somebody has the key, and who waits.
+    // Apart from the locks: whether the request was obeyed before, whether a run has the key, and who waits.
     { name: 'control.look', kind: 'look', when: null, backTo: ['control.candidates'] },
     { name: 'control.write', kind: 'write', when: 'a run changes' },
     { name: 'control.append', kind: 'write', when: newEntries },
@@ -164,9 +164,9 @@ export const statementPlan = {
   ],
 
   beat: [
-    // Opens the session or keeps it, in one statement on one row: whoever ends it at the same time comes before or after.
+    // Opens the session or keeps it, in one statement on one row: a rescue that ends it at the same time comes before or after.
     { name: 'beat.session', kind: 'write', when: null },
-    // A transaction of its own: whatever is locked, whoever lives is kept.
+    // A transaction of its own: whatever is locked, a session that lives is kept.
     { name: 'beat.commit', kind: 'end', when: null },
     // Judges the rows that are named, and passes over what others have locked: the next beat says it again.
     { name: 'beat.extend', kind: 'write', when: 'a deadline is to be moved' },
@@ -177,7 +177,7 @@ export const statementPlan = {
   ],
 
   rescue: [
-    // A transaction of its own: whoever was declared dead is so before anything is taken from it. The row is judged anew
+    // A transaction of its own: a session that was declared dead is dead before anything is taken from it. The row is judged anew
     // after a wait, so a beat that came first keeps its session.
     { name: 'rescue.sessions', kind: 'write', when: null },
     { name: 'rescue.sessions-commit', kind: 'end', when: null },
@@ -185,7 +185,7 @@ export const statementPlan = {
     { name: 'rescue.candidates', kind: 'look', when: 'something was picked that is watched, or has messages' },
     // Judges the rows anew by what was picked: the same session and token. "Has no living session" would be judged by an
     // old snapshot, in which the session of a new holder does not exist yet. What others have locked is passed over; so is
-    // what concerns somebody who is locked, once that is known: then all of it begins again without that.
+    // what concerns a run that is locked, once that is known: then all of it begins again without that.
     { name: 'rescue.lock', kind: 'lock', when: 'something was picked', backTo: ['rescue.pick', 'rescue.candidates'] },
     { name: 'rescue.lock-topics', kind: 'lock', when: topics },
     // Only what ends, and is watched or has messages, has anybody to look for.
@@ -231,7 +231,7 @@ export const statementPlan = {
     { name: 'chore.candidates', kind: 'look', when: taken },
     { name: 'chore.lock', kind: 'lock', when: taken },
     { name: 'chore.lock-topics', kind: 'lock', when: topics },
-    // Apart from the locks: somebody else may have gone on with the same chore, and runs may have subscribed or gone.
+    // Apart from the locks: another process may have gone on with the same chore, and runs may have subscribed or gone.
     { name: 'chore.look', kind: 'look', when: taken, backTo: ['chore.candidates'] },
     { name: 'chore.write', kind: 'write', when: 'a run gets something' },
     // Of children that are cancelled because who started them has ended.
@@ -266,7 +266,7 @@ export const statementPlan = {
   deadLetters: [{ name: 'dead.read', kind: 'look', when: null }],
 
   settleDeadLetter: [
-    // Judges and changes one row: of two that replay a letter, one is told that it did.
+    // Judges and changes one row: of two that replay a letter, one is answered that it did.
     { name: 'dead.settle', kind: 'write', when: null },
     { name: 'dead.commit', kind: 'end', when: 'a statement does not commit by itself' },
   ],
@@ -274,7 +274,7 @@ export const statementPlan = {
   otherKeys: [{ name: 'otherKeys.read', kind: 'look', when: null }],
 
   rewritePayloads: [
-    // Tells by the row itself who holds it, and where its journal is.
+    // Says by the row itself who holds it, and where its journal is.
     { name: 'rewritePayloads.lock', kind: 'lock', when: null },
     { name: 'rewritePayloads.write', kind: 'write', when: 'nobody holds the run' },
     { name: 'rewritePayloads.commit', kind: 'end', when: null },
@@ -286,7 +286,7 @@ export const statementPlan = {
 /** The name of a statement that some method plans. */
 export type StatementName = (typeof statementPlan)[PlannedMethod][number]['name']
 
-/** Tells what is wrong with the statements that one call of a method executed; null if they fit the plan. */
+/** Says what is wrong with the statements that one call of a method executed; null if they fit the plan. */
 export function unplanned(method: PlannedMethod, executed: readonly string[]): string | null {
   if (executed.length === 0) return null
   const plan: readonly PlannedStatement[] = statementPlan[method]

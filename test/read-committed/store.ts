@@ -37,7 +37,7 @@ export interface ReadCommittedStoreOptions {
 }
 
 export interface ReadCommittedStore extends Store, StoreAdmin {
-  /** Transactions that are open, and for whom each of them waits: to be told when nothing goes on. */
+  /** Transactions that are open, and for whom each of them waits: to be named when nothing goes on. */
   waits(): readonly string[]
   /** What is committed, past every plan: for those who check what the store does. */
   readonly insides: Pick<Parts, 'db' | 'tables'>
@@ -104,7 +104,7 @@ export function createReadCommittedStore(options: ReadCommittedStoreOptions): Re
 }
 
 /**
- * Rows of the feed are on one of two machines, and the entries that they tell of are visible before them. The sequencer is on
+ * Rows of the feed are on one of two machines, and the entries that they list are visible before them. The sequencer is on
  * every machine: none lets go of it before the last one does.
  */
 function machineOf(table: string, row: unknown): number {

@@ -17,7 +17,7 @@ import type { RunState } from '../../src/testing/invariants/index.ts'
 import { isUnseen } from './seen-run.ts'
 
 type Before = ReadonlyMap<string, { readonly run: Run; readonly ids: ReadonlySet<string | null> }>
-type Fail = (name: string, run: Pick<Run, 'id' | 'status'>, told: string) => void
+type Fail = (name: string, run: Pick<Run, 'id' | 'status'>, message: string) => void
 
 export class Answers {
   private readonly runs: ReadonlyMap<string, RunState>
@@ -25,7 +25,7 @@ export class Answers {
   private readonly isSerial: boolean
   /** By run and token: every lease that a claim was answered with. */
   private readonly leased = new Set<string>()
-  /** By type and key: which run every acknowledged start was told. */
+  /** By type and key: which run every acknowledged start was answered. */
   private readonly byIdempotencyKey = new Map<string, string>()
   private was: Before = new Map()
 
@@ -115,7 +115,7 @@ export class Answers {
       const place = `${run.id} ${run.token}`
       if (this.leased.has(place)) this.fail('lease_given_once', run, `token ${run.token}`)
       this.leased.add(place)
-      // Unless others came since, it is as it was told.
+      // Unless others came since, it is as it was answered.
       const isOlder = !this.isSerial && kept !== undefined && (kept.token > run.token || kept.session === null)
       if (!isOlder && (kept === undefined || kept.session !== session || kept.token !== run.token)) {
         this.fail('claimed_is_leased', run, `to ${session}`)
@@ -123,7 +123,7 @@ export class Answers {
     }
   }
 
-  /** Whoever was told that a run is being cancelled may rely on it. */
+  /** A caller that was answered that a run is being cancelled may rely on it. */
   private checkSteered(requests: readonly ControlCommand[], answers: readonly ControlResult[]): void {
     requests.forEach(({ id, kind, runId }, index) => {
       const outcome = answers[index]?.outcome
@@ -150,7 +150,7 @@ export class Answers {
         if (answer.taken !== 'id') this.fail('start_tells_the_truth', answer.run, `asked for ${id}`)
       }
       if (!this.runs.has(answer.run.id)) this.fail('start_is_durable', answer.run, 'it is not there')
-      // Whoever repeats a start of their own is told of that run, even if it was removed since.
+      // A caller that repeats its own start is answered with that run, even if it was removed since.
       if (idempotencyKey === null || answer.run.deletedAt !== null) return
       if (this.runs.get(answer.run.id)?.run.deletedAt !== null) return
       const place = `${type} ${idempotencyKey}`

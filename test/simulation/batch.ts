@@ -78,8 +78,8 @@ export async function simulateBatch(options: BatchOptions): Promise<Tally> {
     if (twice && violations.length === 0) {
       const again = await simulate(scenario, { mutation })
       if (again.hash !== outcome.hash) {
-        const told = `${outcome.hash} with ${outcome.events} events, then ${again.hash} with ${again.events}`
-        violations.push({ name: 'same_seed_same_trace', runId: null, message: told })
+        const message = `${outcome.hash} with ${outcome.events} events, then ${again.hash} with ${again.events}`
+        violations.push({ name: 'same_seed_same_trace', runId: null, message: message })
       }
     }
     count(tally, outcome)
@@ -90,7 +90,7 @@ export async function simulateBatch(options: BatchOptions): Promise<Tally> {
     if (swarm.slots === 1) matrix['one slot'] += 1
     if (swarm.batch === 1) matrix['batch 1'] += 1
     if (swarm.workers === 1) matrix['one worker'] += 1
-    if (!swarm.hints.told) matrix['no hints'] += 1
+    if (!swarm.hints.sent) matrix['no hints'] += 1
     if (swarm.skews.some(({ shape }) => shape !== 'none')) matrix.skewed += 1
     if (violations.length > 0) tally.failures.push({ seed, violations })
     onSeed?.(tally)

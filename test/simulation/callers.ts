@@ -8,7 +8,7 @@ import type { ReadCommittedStore } from '../read-committed/store.ts'
 import type { Cause } from '../../src/testing/invariants/index.ts'
 
 /**
- * Who called for a run, as far as the request tells. A request to release may hold several leases of one run: one that is sent again
+ * Who called for a run, as far as the request shows. A request to release may hold several leases of one run: one that is sent again
  * and the one that its session got since.
  */
 export function callerOf(

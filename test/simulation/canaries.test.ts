@@ -8,7 +8,7 @@ const patienceMs = 400_000
 
 describe('planted bugs', () => {
   it.each(canaries)(
-    '$name is found: $told',
+    '$name is found: $bug',
     async ({ name, budget, from = 0 }) => {
       const tally = await simulateBatch({ from, seeds: budget, canary: name, twice: false, stopsAtFirst: true })
       expect(tally.failures, `${name} survives ${budget} seeds`).toHaveLength(1)

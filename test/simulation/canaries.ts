@@ -150,7 +150,7 @@ function keyTwice(key: 'key' | 'idempotencyKey'): StoreMutation {
     })
 }
 
-/** The store tells a time that it does not have. */
+/** The store gives a time that it does not have. */
 const earlyTimer: StoreMutation = (store) =>
   changed(store, {
     claim: async (request) => {
@@ -197,7 +197,7 @@ const passedOver: StoreMutation = (store, clock) =>
       const { runId, guard, append, status } = first
       const inbox = insides(store).tables.rows.get(runId)?.inbox ?? 0
       const seq = guard.seq + append.length
-      const told = {
+      const answer = {
         outcome: 'committed',
         seq,
         at: clock.now(),
@@ -205,11 +205,11 @@ const passedOver: StoreMutation = (store, clock) =>
         released: status !== null,
         controlRequest: null,
       } as const
-      return [told, ...(await store.commit(rest))]
+      return [answer, ...(await store.commit(rest))]
     },
   })
 
-/** Of a batch of starts in which one finds its key taken, nothing is kept of the others, who are told that it is. */
+/** Of a batch of starts in which one finds its key taken, nothing is kept of the others, who are answered that it is. */
 const neighbourSpoiled: StoreMutation = (store) =>
   changed(store, {
     start: async (runs): Promise<readonly Started[]> => {
@@ -233,18 +233,18 @@ export const canaries: readonly Canary[] = [
   ...exchangeCanaries,
   ...engineCanaries,
   ...feedCanaries,
-  { name: 'no-fence', told: 'a stale lease may write', budget: 1_200, mutation: noFence },
-  { name: 'stale-accepted', told: 'a write goes wherever the journal is by now', budget: 600, mutation: staleAccepted },
-  { name: 'terminal-left', told: 'a late write brings a run back that has ended', budget: 600, mutation: terminalLeft },
+  { name: 'no-fence', bug: 'a stale lease may write', budget: 1_200, mutation: noFence },
+  { name: 'stale-accepted', bug: 'a write goes wherever the journal is by now', budget: 600, mutation: staleAccepted },
+  { name: 'terminal-left', bug: 'a late write brings a run back that has ended', budget: 600, mutation: terminalLeft },
   {
     name: 'checkpoint-overwritten',
-    told: 'a late write takes the place of a recorded one',
+    bug: 'a late write takes the place of a recorded one',
     budget: 600,
     mutation: overwritten,
   },
   {
     name: 'token-not-grown',
-    told: 'a second claim has the token of the first',
+    bug: 'a second claim has the token of the first',
     budget: 200,
     mutation: onClaim((row, run) => {
       if (row.token === 1) return
@@ -252,20 +252,20 @@ export const canaries: readonly Canary[] = [
       run.token -= 1
     }),
   },
-  { name: 'early-timer', told: 'timers go by a clock that is ahead of the store', budget: 200, mutation: earlyTimer },
+  { name: 'early-timer', bug: 'timers go by a clock that is ahead of the store', budget: 200, mutation: earlyTimer },
   {
     name: 'claim-before-due',
-    told: 'work is handed out before it is due',
+    bug: 'work is handed out before it is due',
     budget: 200,
     mutation: (store) => changed(store, { claim: (request) => by(store, 300, () => store.claim(request)) }),
   },
-  { name: 'lost-wake-up', told: 'a run parks although a message came', budget: 800, mutation: lostWakeUp },
-  { name: 'answers-swapped', told: 'two answers of a batch change places', budget: 600, mutation: swappedAnswers },
-  { name: 'rows-collide', told: 'of two entries of one run only the last is kept', budget: 200, mutation: rowsCollide },
-  { name: 'blind-retry', told: 'a repeated write is written again', budget: 400, mutation: blindRetry },
+  { name: 'lost-wake-up', bug: 'a run parks although a message came', budget: 800, mutation: lostWakeUp },
+  { name: 'answers-swapped', bug: 'two answers of a batch change places', budget: 600, mutation: swappedAnswers },
+  { name: 'rows-collide', bug: 'of two entries of one run only the last is kept', budget: 200, mutation: rowsCollide },
+  { name: 'blind-retry', bug: 'a repeated write is written again', budget: 400, mutation: blindRetry },
   {
     name: 'worker-clock-lease',
-    told: 'a lease is judged by the clock of a worker',
+    bug: 'a lease is judged by the clock of a worker',
     budget: 400,
     mutation: (store) =>
       changed(store, {
@@ -278,115 +278,115 @@ export const canaries: readonly Canary[] = [
   },
   {
     name: 'barrier-skipped',
-    told: 'a step begins before what it rests on is durable',
+    bug: 'a step begins before what it rests on is durable',
     budget: 200,
     mutation: barrierSkipped,
   },
-  { name: 'undone-twice', told: 'an undo that was recorded is not remembered', budget: 2_000, mutation: undoneTwice },
+  { name: 'undone-twice', bug: 'an undo that was recorded is not remembered', budget: 2_000, mutation: undoneTwice },
   {
     name: 'undo-forgotten',
-    told: 'the row does not say that there is something to undo',
+    bug: 'the row does not say that there is something to undo',
     budget: 600,
     mutation: lostUndo,
   },
   {
     name: 'cancel-forgotten',
-    told: 'a cancellation is answered and not written',
+    bug: 'a cancellation is answered and not written',
     budget: 400,
     mutation: cancelForgotten,
   },
   {
     name: 'control-request-lost',
-    told: 'a request to pause is gone with the next write',
+    bug: 'a request to pause is gone with the next write',
     budget: 600,
     mutation: lostControlRequest,
   },
-  { name: 'key-twice', told: 'two live runs have one business key', budget: 200, mutation: keyTwice('key') },
+  { name: 'key-twice', bug: 'two live runs have one business key', budget: 200, mutation: keyTwice('key') },
   {
     name: 'idempotency-key-twice',
-    told: 'two runs have one idempotency key',
+    bug: 'two runs have one idempotency key',
     budget: 200,
     mutation: keyTwice('idempotencyKey'),
   },
   {
     name: 'crash-counter-stuck',
-    told: 'claims are not counted as possible crashes',
+    bug: 'claims are not counted as possible crashes',
     budget: 100,
     mutation: onClaim((row) => (row.crashes -= 1)),
   },
-  { name: 'base-not-moved', told: 'a run that began anew reads its old history', budget: 400, mutation: baseNotMoved },
+  { name: 'base-not-moved', bug: 'a run that began anew reads its old history', budget: 400, mutation: baseNotMoved },
   {
     name: 'recorded-otherwise',
-    told: 'what is recorded is not what the step returned',
+    bug: 'what is recorded is not what the step returned',
     budget: 100,
     mutation: recordedOtherwise,
   },
-  { name: 'stale-fresh', told: 'a claim hands over less than the whole journal', budget: 200, mutation: staleFresh },
-  { name: 'passed-over', told: 'a busy run is told as committed', budget: 1_200, mutation: passedOver },
+  { name: 'stale-fresh', bug: 'a claim hands over less than the whole journal', budget: 200, mutation: staleFresh },
+  { name: 'passed-over', bug: 'a busy run is answered as committed', budget: 1_200, mutation: passedOver },
   {
     name: 'neighbour-spoiled',
-    told: 'of starts that go together none is kept if one is refused',
+    bug: 'of starts that go together none is kept if one is refused',
     budget: 200,
     mutation: neighbourSpoiled,
   },
-  { name: 'no-rescue', told: 'nobody takes over from the dead', budget: 200, mutation: noRescue },
+  { name: 'no-rescue', bug: 'nobody takes over from the dead', budget: 200, mutation: noRescue },
   {
     name: 'look-and-lock-in-one',
-    told: 'parking counts the messages in the statement that locks the run',
+    bug: 'parking counts the messages in the statement that locks the run',
     budget: 2_000,
     mutation: { plan: 'look-and-lock-in-one' },
   },
   {
     name: 'no-lock-on-deliver',
-    told: 'a sender reads the run without taking it',
+    bug: 'a sender reads the run without taking it',
     budget: 400,
     mutation: { plan: 'no-lock-on-deliver' },
   },
   {
     name: 'look-then-insert',
-    told: 'keys are looked up before they are taken, and no primary key stands behind it',
+    bug: 'keys are looked up before they are taken, and no primary key stands behind it',
     budget: 400,
     mutation: { plan: 'look-then-insert' },
   },
   {
     name: 'insert-and-look-in-one',
-    told: 'who has a key is looked up in the statement that takes it',
+    bug: 'who has a key is looked up in the statement that takes it',
     budget: 200,
     mutation: { plan: 'insert-and-look-in-one' },
   },
   {
     name: 'keys-left-behind',
-    told: 'a run that ends or is removed keeps its keys',
+    bug: 'a run that ends or is removed keeps its keys',
     budget: 200,
     mutation: { plan: 'keys-left-behind' },
   },
   {
     name: 'no-recheck-on-claim',
-    told: 'a claim leases what it picked without judging it anew',
+    bug: 'a claim leases what it picked without judging it anew',
     budget: 400,
     mutation: { plan: 'no-recheck-on-claim' },
   },
   {
     name: 'beat-behind-a-lock',
-    told: 'a beat moves deadlines in the transaction that keeps the session, behind whoever has locked a row',
+    bug: 'a beat moves deadlines in the transaction that keeps the session, behind a stranger that has locked a row',
     budget: 400,
     mutation: { plan: 'beat-behind-a-lock' },
   },
   {
     name: 'rescue-behind-a-lock',
-    told: 'a rescue that may have to tell others of an end waits for whoever has locked a row',
+    bug: 'a rescue that may have to notify others of an end waits for a stranger that has locked a row',
     budget: 400,
     mutation: { plan: 'rescue-behind-a-lock' },
   },
   {
     name: 'end-behind-a-watcher',
-    told: 'an end waits for a stranger who has locked somebody whom it only tells',
+    bug: 'an end waits for a stranger who has locked a run that it only notifies',
     budget: 400,
     mutation: { plan: 'end-behind-a-watcher' },
   },
   {
     name: 'head-row-locked',
-    told: 'a run that a stranger has locked keeps a claim from the next one',
+    bug: 'a run that a stranger has locked keeps a claim from the next one',
     budget: 400,
     mutation: { plan: 'limit-before-lock' },
   },

@@ -68,7 +68,7 @@ export class Checker implements Facts {
     this.commits = isSerial ? null : new Commits(store)
     this.rows = isSerial ? (store as unknown as Insides).tables.rows : new Map()
     this.topics = isSerial ? (store as unknown as Insides).tables.topics : null
-    this.answers = new Answers(this.runs, (name, run, told) => this.fail(name, run, told), isSerial)
+    this.answers = new Answers(this.runs, (name, run, message) => this.fail(name, run, message), isSerial)
     this.storeClock = storeNow
     const { topics } = this
     this.chores = () => (topics === null ? choresIn(store as ReadCommittedStore) : topics.allChores())
@@ -379,7 +379,7 @@ export class Checker implements Facts {
     }
   }
 
-  private fail(name: string, run: Pick<Run, 'id' | 'status'>, told: string): void {
-    this.report({ name, runId: run.id, message: `${told} (${run.status})` })
+  private fail(name: string, run: Pick<Run, 'id' | 'status'>, message: string): void {
+    this.report({ name, runId: run.id, message: `${message} (${run.status})` })
   }
 }

@@ -93,7 +93,7 @@ export class Commits {
     return row !== undefined && row.endedAt === null
   }
 
-  /** Who may have made this step: the lease that was shown, if somebody showed one. */
+  /** Who may have made this step: the lease that was shown, if a caller showed one. */
   callerOf(method: keyof Store, before: RunState | null, after: RunState): { session: string | null; token?: number } {
     const nobody = { session: null }
     const { id } = after.run
@@ -116,12 +116,12 @@ export class Commits {
   /** Whether a run was parked although a message came that its holder did not know of. */
   lostWakeUp(before: RunState, after: RunState): Violation | null {
     if (after.run.status !== 'waiting' || before.run.session === null || after.run.session !== null) return null
-    // Another run of the same commit has told it, and so has woken it.
+    // Another run of the same commit has notified it, and so has woken it.
     if (after.run.readiness === 'ready') return null
     const parkIf = this.transitionOf(before, after)?.parkIf ?? null
     if (parkIf === null || !isUnseen(after, parkIf)) return null
-    const told = `parked by one who knew ${parkIf.inbox} messages of ${after.run.inbox}, and wants one of the others`
-    return { name: 'no_lost_wakeup', runId: after.run.id, message: told }
+    const message = `parked by one who knew ${parkIf.inbox} messages of ${after.run.inbox}, and wants one of the others`
+    return { name: 'no_lost_wakeup', runId: after.run.id, message: message }
   }
 
   private transitionOf(before: RunState, after: RunState): Transition | undefined {

@@ -17,14 +17,14 @@ const steps = (played: Played, kind: string): string[] =>
   })
 
 /** A journal in one line. */
-const told = ({ runs }: Played): string =>
+const summaryOf = ({ runs }: Played): string =>
   runs
     .map(({ journal }) => journal.map(({ kind, name }) => `${kind}${name === null ? '' : ` ${name}`}`).join(', '))
     .join('; ')
 
 function expectSame(program: Program, played: Played, whole: Played): void {
   if (program.isSteered !== true) {
-    expect(told(played)).toBe(told(whole))
+    expect(summaryOf(played)).toBe(summaryOf(whole))
     expect(played.runs).toEqual(whole.runs)
   }
   expect(played.runs.map(({ status, journal }) => [status, journal.at(-1)])).toEqual(
@@ -73,9 +73,9 @@ afterEach(() => {
 describe.each(programs)('PQ-P1 SW-P2 HE-P1 a fault at any one call of the store leaves no trace: $name', (program) => {
   it.each(
     faultKinds
-      .flatMap((kind) => Object.entries(errors).map(([told, error]) => ({ kind, told, error })))
-      .filter(({ kind, told }) => kind === 'before' || kind === 'after' || told === 'an unavailable store'),
-  )('$kind, with the error of $told', async ({ kind, error }) => {
+      .flatMap((kind) => Object.entries(errors).map(([title, error]) => ({ kind, title, error })))
+      .filter(({ kind, title }) => kind === 'before' || kind === 'after' || title === 'an unavailable store'),
+  )('$kind, with the error of $title', async ({ kind, error }) => {
     expect(await sweep(program, kind, error)).toBeGreaterThan(8)
   })
 })

@@ -1,10 +1,10 @@
 // Adds to some programs a crowd: runs that they start and do not await, and that wait for their end, or end with them. So an end
-// has more to tell than goes into one small page. It draws from a stream of its own, so that the rest of a seed stays what it is.
+// has more to list than goes into one small page. It draws from a stream of its own, so that the rest of a seed stays what it is.
 
 import type { Draw } from './draw.ts'
 import type { Program } from './program.ts'
 
-/** Of the programs that somebody starts; the crowds come behind all others. */
+/** Of the programs that a client starts; the crowds come behind all others. */
 export function addCrowds(draw: Draw, programs: readonly Program[]): readonly Program[] {
   const members: Program[] = []
   const crowded = programs.map((program) => {

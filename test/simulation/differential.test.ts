@@ -10,7 +10,7 @@ import { compareWithOracle } from './differential.ts'
 const file = 'test/simulation/differential.test.ts'
 const timeout = 900_000
 
-/** More, for whoever has the time: every operation is a few round trips. */
+/** More, for those who have the time: every operation is a few round trips. */
 const onPostgres = Number(process.env['OPERATIONS'] ?? 3_000)
 
 it('SW-S6 PQ-S3 HE-X1 SQLite answers what the memory store answers, and holds what it holds', { timeout }, () =>

@@ -16,7 +16,7 @@ export interface Differential {
   readonly most?: number
   readonly shards?: number
   readonly feedOrder?: FeedOrder
-  /** The file that does it, for whoever wants to do it again. */
+  /** The file that does it, for those who want to do it again. */
   readonly file: string
 }
 
@@ -64,8 +64,8 @@ async function live(world: number, { open, shards, feedOrder, file }: Differenti
     await pair.close()
     for (; count < perWorld + whenClosed; count += 1) await apply(operations.next(view))
   } catch (error) {
-    const told = `World ${world}, operation ${count}: ${JSON.stringify(latest)}\nDo it again: WORLD=${world} npx vitest run ${file}`
-    throw new Error(`${(error as Error).message}\n\n${told}`, { cause: error })
+    const operations = `World ${world}, operation ${count}: ${JSON.stringify(latest)}\nDo it again: WORLD=${world} npx vitest run ${file}`
+    throw new Error(`${(error as Error).message}\n\n${operations}`, { cause: error })
   } finally {
     await pair.close()
   }

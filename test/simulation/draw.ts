@@ -13,7 +13,7 @@ export type Concern =
   | 'faults'
   | 'engine'
   | 'isolation'
-  | 'manners'
+  | 'quirks'
   | 'shapes'
   | 'strangers'
   | 'crowds'
@@ -28,7 +28,7 @@ const concerns: readonly Concern[] = [
   'faults',
   'engine',
   'isolation',
-  'manners',
+  'quirks',
   'shapes',
   'strangers',
   'crowds',

@@ -111,20 +111,20 @@ export class Effects {
 
   private checkBeginning(effect: Effect, known: NonNullable<ReturnType<Facts['run']>>, isHeld: boolean): void {
     const { runId, step, kind, attempt } = effect
-    const told = `${step} (${kind}, attempt ${attempt}) in ${effect.by.label}`
+    const label = `${step} (${kind}, attempt ${attempt}) in ${effect.by.label}`
     const missing = effect.seen.find((n) => !known.numbers.has(n))
     if (missing !== undefined) {
       this.report({
         name: 'effect_after_durable',
         runId,
-        message: `${told} began before result ${missing} was recorded`,
+        message: `${label} began before result ${missing} was recorded`,
       })
     }
     if (kind === 'undo' && effect.result !== null && !known.numbers.has(effect.result)) {
       this.report({
         name: 'undo_of_recorded',
         runId,
-        message: `${told} undoes result ${effect.result}, which was never recorded`,
+        message: `${label} undoes result ${effect.result}, which was never recorded`,
       })
     }
     if (!isHeld) return
@@ -134,31 +134,31 @@ export class Effects {
         this.report({
           name,
           runId,
-          message: `${told} began while attempt ${other.attempt} in ${other.by.label} went on`,
+          message: `${label} began while attempt ${other.attempt} in ${other.by.label} went on`,
         })
       }
     }
-    this.checkNamed(effect, known, told)
-    this.checkTime(effect, known.entries, told)
-    this.checkUndoing(effect, known, told)
+    this.checkNamed(effect, known, label)
+    this.checkTime(effect, known.entries, label)
+    this.checkUndoing(effect, known, label)
   }
 
   /** No attempt of a step that can be undone before the journal says so, after all that it says of earlier ones. */
   private checkNamed(
     { kind, step, isUndoable, runId }: Effect,
     { run, entries }: NonNullable<ReturnType<Facts['run']>>,
-    told: string,
+    label: string,
   ): void {
     if (kind !== 'do' || !isUndoable) return
     const last = entries
       .slice(run.base - 1)
       .findLast((entry) => ofAttempts.has(entry.kind) && isOf(entry.name ?? '', step))
     if (last?.kind !== 'begun')
-      this.report({ name: 'begun_before_it_begins', runId, message: `${told} began after ${last?.kind ?? 'nothing'}` })
+      this.report({ name: 'begun_before_it_begins', runId, message: `${label} began after ${last?.kind ?? 'nothing'}` })
   }
 
   /** No attempt before the delay that the last one announced is over. */
-  private checkTime({ step, kind, runId, beganAt }: Effect, entries: readonly Entry[], told: string): void {
+  private checkTime({ step, kind, runId, beganAt }: Effect, entries: readonly Entry[], label: string): void {
     for (let index = entries.length - 1; index >= 0; index -= 1) {
       const entry = entries[index] as Entry
       if (entry.kind === 'continued' || entry.kind === 'retried') return
@@ -166,7 +166,7 @@ export class Effects {
       if (!isDelay || entry.name === null || !isOf(entry.name, step)) continue
       const { delayMs } = entry.meta as { readonly delayMs: number }
       const early = entry.at + delayMs - beganAt
-      if (early > 0) this.report({ name: 'retry_never_early', runId, message: `${told} began ${early} ms early` })
+      if (early > 0) this.report({ name: 'retry_never_early', runId, message: `${label} began ${early} ms early` })
       return
     }
   }
@@ -174,20 +174,20 @@ export class Effects {
   private checkUndoing(
     { kind, step, runId }: Effect,
     { run, entries }: NonNullable<ReturnType<Facts['run']>>,
-    told: string,
+    label: string,
   ) {
     const since = entries.slice(run.base - 1)
     if (kind === 'do') {
       // What was under way when its process died is attempted once more, so that it is known what to undo.
       const end = since.find((entry) => entry.kind === 'failing' || entry.kind === 'cancelling')?.seq ?? Infinity
       const wasBegun = since.some((entry) => entry.kind === 'begun' && entry.seq < end && isOf(entry.name, step))
-      if (run.undo === 'due' && !wasBegun) this.report({ name: 'nothing_begins_while_undoing', runId, message: told })
+      if (run.undo === 'due' && !wasBegun) this.report({ name: 'nothing_begins_while_undoing', runId, message: label })
       return
     }
     const isDue = run.status === 'cancelling' || since.some((entry) => entry.kind === 'failing')
-    if (!isDue) this.report({ name: 'undo_only_when_due', runId, message: told })
+    if (!isDue) this.report({ name: 'undo_only_when_due', runId, message: label })
     if (since.some((entry) => entry.kind === 'undone' && isOf(entry.name, step))) {
-      this.report({ name: 'undone_once', runId, message: `${told} although that is undone` })
+      this.report({ name: 'undone_once', runId, message: `${label} although that is undone` })
     }
   }
 }

@@ -15,7 +15,7 @@ import type { Fresh } from '../../src/store.ts'
 import { inPlaceOf, type Canary } from './planting.ts'
 import { scopes } from './process.ts'
 
-/** Leaves at once: what is under way is told to stop, and nobody records what comes of it. */
+/** Leaves at once: what is under way is asked to stop, and nobody records what comes of it. */
 function leaveAtOnce(this: Drain, { leave, stop }: ExitPlan): void {
   if (stop !== null) this.abortBody(stop())
   leave()
@@ -70,49 +70,49 @@ const nothingAwaited = inPlaceOf(Drain.prototype, 'begin', leaveAtOnce)
 export const engineCanaries: readonly Canary[] = [
   {
     name: 'sibling-dropped',
-    told: 'when a step fails its run, what is under way beside it is thrown away',
+    bug: 'when a step fails its run, what is under way beside it is thrown away',
     budget: 400,
     mutation: { engine: nothingAwaited },
   },
   {
     name: 'begun-unnamed',
-    told: 'a step that can be undone begins before the journal says so',
+    bug: 'a step that can be undone begins before the journal says so',
     budget: 400,
     mutation: { engine: nothingNamed },
   },
   {
     name: 'journal-cut-short',
-    told: 'a run that is claimed again is opened with its first entry in place of its journal',
+    bug: 'a run that is claimed again is opened with its first entry in place of its journal',
     budget: 400,
     mutation: { engine: inPlaceOf(Performer.prototype, 'beginAll', beginByFirstEntry) },
   },
   {
     name: 'identity-shifted',
-    told: 'what a step asks of the context after an await is not refused',
+    bug: 'what a step asks of the context after an await is not refused',
     budget: 400,
     mutation: { engine: inPlaceOf(scopes, 'current', () => undefined) },
   },
   {
     name: 'transition-over-bound',
-    told: 'everything that was appended goes in one transition',
+    bug: 'everything that was appended goes in one transition',
     budget: 600,
     mutation: { engine: inPlaceOf(JournalWriter.prototype, 'bound', (seq: number) => seq) },
   },
   {
     name: 'claims-without-pause',
-    told: 'a claim that found nothing but what others hold is repeated at once',
+    bug: 'a claim that found nothing but what others hold is repeated at once',
     budget: 400,
     mutation: { engine: inPlaceOf(Contention.prototype, 'met', () => 0) },
   },
   {
     name: 'poisonous-unit-in-a-flush',
-    told: 'a flush that takes the store too long is sent again as it was, for ever',
+    bug: 'a flush that takes the store too long is sent again as it was, for ever',
     budget: 1_000,
     mutation: { engine: inPlaceOf(Batcher.prototype, 'sendAgain', sendWhole) },
   },
   {
     name: 'silence-taken-for-absence',
-    told: 'a flush that the store never answers is sent again as it was, though the store answers others',
+    bug: 'a flush that the store never answers is sent again as it was, though the store answers others',
     budget: 2_000,
     from: 4414,
     mutation: { engine: inPlaceOf(Engine.prototype, 'isAnswering', () => Promise.resolve(false)) },

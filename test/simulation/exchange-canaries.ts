@@ -4,7 +4,7 @@ import type { Committed, Delivered, NewMessage } from '../../src/store.ts'
 import { changed, insides, onCommit, type Canary } from './planting.ts'
 import type { StoreMutation } from './simulate.ts'
 
-/** The end of a run is stored, and those who watch it are not told. */
+/** The end of a run is stored, and those who watch it are not notified. */
 const endUntold: StoreMutation = (store) =>
   changed(store, {
     commit: (transitions): Promise<readonly Committed[]> => {
@@ -53,7 +53,7 @@ function isBusy({ name }: NewMessage): boolean {
   return name === 'red'
 }
 
-/** What is sent to a queue stays there, whoever waits. */
+/** What is sent to a queue stays there, whichever run waits. */
 const queueStuck: StoreMutation = (store) =>
   changed(store, {
     deliver: async (messages): Promise<readonly Delivered[]> => {
@@ -124,40 +124,40 @@ const watchersDropped: StoreMutation = (store) =>
   })
 
 export const exchangeCanaries: readonly Canary[] = [
-  { name: 'waits-dropped', told: 'who gives up one wait gives up all', budget: 400, mutation: waitsDropped },
+  { name: 'waits-dropped', bug: 'who gives up one wait gives up all', budget: 400, mutation: waitsDropped },
   {
     name: 'end-not-notified',
-    told: 'the end of a run is not told to who waits for it',
+    bug: 'the end of a run is not reported to the runs that wait for it',
     budget: 600,
     mutation: endUntold,
   },
   {
     name: 'child-not-started',
-    told: 'the entry that names a child is stored without the child',
+    bug: 'the entry that names a child is stored without the child',
     budget: 600,
     mutation: childNotStarted,
   },
-  { name: 'signal-not-taken', told: 'a signal is read and stays', budget: 600, mutation: signalNotTaken },
-  { name: 'signal-dropped', told: 'a signal is accepted and not kept', budget: 600, mutation: signalDropped },
-  { name: 'queue-stuck', told: 'what is sent to a queue reaches nobody who waits', budget: 600, mutation: queueStuck },
+  { name: 'signal-not-taken', bug: 'a signal is read and stays', budget: 600, mutation: signalNotTaken },
+  { name: 'signal-dropped', bug: 'a signal is accepted and not kept', budget: 600, mutation: signalDropped },
+  { name: 'queue-stuck', bug: 'what is sent to a queue reaches nobody who waits', budget: 600, mutation: queueStuck },
   {
     name: 'awaited-message-ignored',
-    told: 'a message that a run wants does not wake it',
+    bug: 'a message that a run wants does not wake it',
     budget: 400,
     mutation: wantedIgnored,
   },
   {
     name: 'chores-undone',
-    told: 'what an end or a broadcast left is done by nobody',
+    bug: 'what an end or a broadcast left is done by nobody',
     budget: 400,
     mutation: choresUndone,
   },
-  { name: 'chore-cut-short', told: 'what is left to do is forgotten half done', budget: 600, mutation: choreCutShort },
+  { name: 'chore-cut-short', bug: 'what is left to do is forgotten half done', budget: 600, mutation: choreCutShort },
   {
     name: 'watchers-dropped',
-    told: 'of those who wait on a run only a page hears of its end',
+    bug: 'of those who wait on a run only a page hears of its end',
     budget: 600,
     mutation: watchersDropped,
   },
-  { name: 'message-wakes-nobody', told: 'a run sleeps on with a message', budget: 600, mutation: wakeUpLost },
+  { name: 'message-wakes-nobody', bug: 'a run sleeps on with a message', budget: 600, mutation: wakeUpLost },
 ]

@@ -34,10 +34,10 @@ describe('a lock that is left out is found by some order (canary of WC-C1, PEERS
     ['(c) broadcast to a queue and subscribe', 'no-lock-on-watch', /no_lost_wakeup/u],
     ['(c) broadcast that is retained', 'no-lock-on-watch', /it came before or after, and is there/u],
     ['(j) broadcast to a queue', 'no-begin-again', /signal_not_lost/u],
-  ] as const)('%s, with %s', async ([name, mutation, told]) => {
+  ] as const)('%s, with %s', async ([name, mutation, expected]) => {
     const how = { untilWrong: true, merging: true, most }
     const { wrong } = await everyOrder(() => arrange(meetingNamed(name), [mutation]), how)
-    expect(wrong.join()).toMatch(told)
+    expect(wrong.join()).toMatch(expected)
   })
 })
 
@@ -67,7 +67,7 @@ describe('the orders themselves', () => {
   )
 
   it.for([
-    ['find somebody under the locks who is not locked', '(c) broadcast and subscribe', 'deliver.candidates'],
+    ['find a run under the locks that is not locked', '(c) broadcast and subscribe', 'deliver.candidates'],
     ['come to a deadlock', '(k) two parents', 'commit.candidates'],
   ] as const)('%s, and begin again', async ([, name, first]) => {
     let again = 0

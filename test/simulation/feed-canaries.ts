@@ -1,4 +1,4 @@
-// Planted bugs of the feed: one that leaves out what others than the holder write, and one that tells of runs that did not ask.
+// Planted bugs of the feed: one that leaves out what others than the holder write, and one that lists runs that did not ask.
 
 import type { Change } from '../../src/store.ts'
 import { changed, insides, type Canary } from './planting.ts'
@@ -28,9 +28,9 @@ const everyRun: StoreMutation = (store) =>
 export const feedCanaries: readonly Canary[] = [
   {
     name: 'feed-without-crashes',
-    told: 'the feed leaves out what nobody who holds a run has written',
+    bug: 'the feed leaves out what nobody who holds a run has written',
     budget: 200,
     mutation: withoutCrashes,
   },
-  { name: 'feed-of-all', told: 'the feed tells of runs that did not ask for it', budget: 200, mutation: everyRun },
+  { name: 'feed-of-all', bug: 'the feed lists runs that did not ask for it', budget: 200, mutation: everyRun },
 ]

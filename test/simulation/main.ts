@@ -1,5 +1,5 @@
 // `npm run simulate -- --seeds 2000 --from 0`: simulates seeds, each twice, on all processors. `--canary no-fence` plants a
-// bug, `--verbose` tells the story of each seed. A seed that fails is told with the command that repeats it, and shrunk.
+// bug, `--verbose` prints the story of each seed. A seed that fails is printed with the command that repeats it, and shrunk.
 
 import { fork } from 'node:child_process'
 import { availableParallelism } from 'node:os'
@@ -10,7 +10,7 @@ import { canaryNamed } from './canaries.ts'
 import { drawScenario } from './nemesis.ts'
 import { shrink } from './shrink.ts'
 import { simulate } from './simulate.ts'
-import { replayCommand, tellOutcome, tellScenario } from './story.ts'
+import { replayCommand, outcomeLines, scenarioLines } from './story.ts'
 
 const { values } = parseArgs({
   options: {
@@ -27,33 +27,33 @@ const { values } = parseArgs({
 const { canary } = values
 const [from, seeds, processes] = [Number(values.from), Number(values.seeds), Number(values.processes)]
 const options = { seeds, canary, twice: !values.once && canary === undefined, stopsAtFirst: canary !== undefined }
-const tellEvery = 50
+const reportEvery = 50
 
 if (values.share !== undefined) await work(Number(values.share))
-else if (values.verbose) await tell()
+else if (values.verbose) await print()
 else await conduct()
 
 /** Simulates a share of the seeds and sends what came of it. */
 async function work(share: number): Promise<void> {
   const onSeed = (tally: Tally): void => {
-    if (tally.seeds % tellEvery === 0) process.send?.({ done: tally.seeds })
+    if (tally.seeds % reportEvery === 0) process.send?.({ done: tally.seeds })
   }
   const tally = await simulateBatch({ ...options, from: from + share, seeds: seeds - share, stride: processes, onSeed })
   process.send?.({ tally }, () => process.disconnect())
 }
 
-async function tell(): Promise<void> {
+async function print(): Promise<void> {
   for (let seed = from; seed < from + seeds; seed += 1) {
     const scenario = drawScenario(seed)
     const mutation = canary === undefined ? undefined : canaryNamed(canary).mutation
     const outcome = await simulate(scenario, { mutation, keepsStory: true })
-    for (const line of tellScenario({ ...scenario, isolation: outcome.isolation })) console.log(line)
+    for (const line of scenarioLines({ ...scenario, isolation: outcome.isolation })) console.log(line)
     for (const line of outcome.story) console.log(`  ${line}`)
     for (const { name, runId, message } of outcome.violations) console.log(`✗ ${name} ${runId ?? ''}: ${message}`)
     console.log(`seed ${seed}: ${outcome.violations.length} violations, ${outcome.events} events, hash ${outcome.hash}`)
     if (outcome.violations.length > 0) {
       process.exitCode = 1
-      await tellShrunk({ seed, violations: outcome.violations })
+      await printShrunk({ seed, violations: outcome.violations })
     }
   }
 }
@@ -75,7 +75,7 @@ async function conduct(): Promise<void> {
   if (process.stderr.isTTY) process.stderr.write('\r\u001B[K')
   summarise(sum, (performance.now() - beganAt) / 1_000)
   const [first] = sum.failures.sort((a, b) => a.seed - b.seed)
-  if (first !== undefined) await tellShrunk(first)
+  if (first !== undefined) await printShrunk(first)
   if (sum.failures.length > 0 !== (canary !== undefined)) process.exitCode = 1
 }
 
@@ -138,7 +138,7 @@ function summarise(tally: Tally, seconds: number): void {
   for (const [name, seedsOf] of names) console.log(`  ✗ ${name}: seeds ${seedsOf.slice(0, 8).join(', ')}`)
 }
 
-async function tellShrunk({ seed, violations }: Failure): Promise<void> {
+async function printShrunk({ seed, violations }: Failure): Promise<void> {
   console.log(`\nseed ${seed} fails. Again: ${replayCommand(seed, canary)}`)
   for (const { name, runId, message } of violations) console.log(`✗ ${name} ${runId ?? ''}: ${message}`)
   const scenario = drawScenario(seed)
@@ -147,7 +147,8 @@ async function tellShrunk({ seed, violations }: Failure): Promise<void> {
   if (outcome.violations.length === 0) return
   const shrunk = await shrink(scenario, outcome, mutation)
   console.log(`\nShrunk in ${shrunk.tries} tries:`)
-  for (const line of tellScenario({ ...shrunk.scenario, isolation: shrunk.outcome.isolation })) console.log(`  ${line}`)
+  for (const line of scenarioLines({ ...shrunk.scenario, isolation: shrunk.outcome.isolation }))
+    console.log(`  ${line}`)
   const story = await simulate(shrunk.scenario, { mutation, keepsStory: true })
-  for (const line of tellOutcome(story)) console.log(`  ${line}`)
+  for (const line of outcomeLines(story)) console.log(`  ${line}`)
 }

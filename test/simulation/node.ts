@@ -13,7 +13,7 @@ export interface StepNode {
   readonly retryMs: number
   readonly timeoutMs: number | null
   readonly undo: 'none' | 'well' | 'badly' | 'second try'
-  /** Stops when it is told to; otherwise it goes on to its end. */
+  /** Stops when it is asked to; otherwise it goes on to its end. */
   readonly heeds: boolean
   /** So many times it ends the process that performs it. */
   readonly kills: number
@@ -79,5 +79,5 @@ export type Node =
   | ChildNode
   | EarlyNode
   | CrowdNode
-  /** Waits for the end of the run that it was told of. */
+  /** Waits for the end of the run that it knows of. */
   | { readonly do: 'watch' }

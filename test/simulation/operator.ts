@@ -1,5 +1,5 @@
 // Those who use the engine from outside: they start runs, again if they got no answer, wait for results, steer runs and
-// write to them. What they were told is kept, because it must be true at the end.
+// write to them. What they were answered is kept, because it must be true at the end.
 
 import { isHoldfastError } from '../../src/core/errors/error.ts'
 import type { RunHandle } from '../../src/client/run-handle.ts'
@@ -16,8 +16,8 @@ import type { World } from './world.ts'
 type Start = Extract<Operation, { kind: 'start' }>
 type Steering = Exclude<Operation, { kind: 'start' | 'signal' | 'broadcast' }>
 
-/** What somebody was told of a run. */
-export interface Told {
+/** What a caller was answered about a run. */
+export interface Answered {
   readonly runId: string
   readonly result:
     { readonly status: 'succeeded'; readonly value: unknown } | { readonly status: 'failed' | 'cancelled' }
@@ -26,8 +26,8 @@ export interface Told {
 export class Operator {
   /** Ids that a start was answered with, by program. */
   readonly acknowledged: { readonly plan: StartPlan; readonly runId: string }[] = []
-  /** Results that somebody was given. */
-  readonly results: Told[] = []
+  /** Results that a caller was given. */
+  readonly results: Answered[] = []
   /** What was asked of runs, whether or not it was answered. */
   readonly controlled = new Map<string, Set<string>>()
   /** Signals that were accepted. */
@@ -59,7 +59,7 @@ export class Operator {
     }
   }
 
-  /** From now on everybody gets an answer, and nobody stops runs any more. */
+  /** From now on every caller gets an answer, and nobody stops runs any more. */
   heal(): void {
     this.isHealing = true
     this.watch()
@@ -157,7 +157,7 @@ export class Operator {
     holdfast.broadcast(topics[topic], { sent: id }, { id }).catch(this.expected)
   }
 
-  /** Whoever waits for something that nobody has sent gets it now. */
+  /** A run that waits for something that nobody has sent gets it now. */
   private answer({ run, entries }: Known): void {
     const holdfast = this.up(0)
     if (holdfast === null) return

@@ -12,7 +12,7 @@ import type { Mutation, StoreMutation } from './simulate.ts'
 export interface Canary {
   readonly name: string
   /** What is wrong with it. */
-  readonly told: string
+  readonly bug: string
   /** Within this many seeds it must be found. */
   readonly budget: number
   /** The first seed to try, for a bug that few seeds show: the search begins near one that does. @default 0 */

@@ -46,7 +46,7 @@ export interface Incarnation extends Owner {
   holdfast: Holdfast | null
   /** Its way to the store. */
   line: Store | null
-  /** What it was last told that it holds, by run. */
+  /** What it was last answered that it holds, by run. */
   readonly leases: Map<string, Lease>
 }
 
@@ -88,8 +88,8 @@ export class SimProcess {
     }
     this.current = incarnation
     this.open(incarnation).catch((error: unknown) => {
-      // Somebody watches over processes that cannot start.
-      this.around.world.trace.tell(() => `${incarnation.label} could not start: ${String(error)}`)
+      // A supervisor watches over processes that cannot start.
+      this.around.world.trace.add(() => `${incarnation.label} could not start: ${String(error)}`)
       if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) this.around.unhandled(error)
       this.crash()
       this.around.world.after(200, null, 'boot', () => {
@@ -137,7 +137,7 @@ export class SimProcess {
     const say =
       (level: string) =>
       (message: string, details?: Readonly<Record<string, unknown>>): void =>
-        world.trace.tell(() => `${incarnation.label} ${level}: ${message}${why(details)}`)
+        world.trace.add(() => `${incarnation.label} ${level}: ${message}${why(details)}`)
     return {
       clock: {
         now: wall,
@@ -162,7 +162,7 @@ export class SimProcess {
       (...request: unknown[]): Promise<never> =>
         this.call(incarnation, method, request) as Promise<never>
     return {
-      capabilities: { notifies: swarm.hints.told, multiProcess: true },
+      capabilities: { notifies: swarm.hints.sent, multiProcess: true },
       migrate: call('migrate'),
       start: this.inChunks(call('start')),
       claim: call('claim'),
@@ -209,21 +209,21 @@ export class SimProcess {
     const fault = around.fault()
     const slowMs = fault === 'slow' ? world.schedule.between(0, 2 * swarm.leaseMs) : 0
     const isSlowThere = slowMs > 0 && world.schedule.chance(0.5)
-    const tell = (what: string): void =>
-      world.trace.tell(() => `${world.now.toFixed(1)} ${incarnation.label} ${what} ${method}`)
+    const trace = (what: string): void =>
+      world.trace.add(() => `${world.now.toFixed(1)} ${incarnation.label} ${what} ${method}`)
     return new Promise((resolve, reject) => {
       const reply = (ms: number, settle: () => void): void =>
         void world.after(ms + this.latency(), incarnation, method, settle)
       const refuse = (): void => reject(unavailable(method, fault))
       world.after(this.latency() + (isSlowThere ? slowMs : 0), null, method, () => {
         if (fault === 'before') {
-          tell('fails before')
+          trace('fails before')
           return reply(0, refuse)
         }
         around.perform(incarnation, method, request).then(
           (answer) => {
             const carried = world.trace.carry(answer)
-            if (fault !== null) tell(`gets fault "${fault}" after`)
+            if (fault !== null) trace(`gets fault "${fault}" after`)
             if (fault === 'after') return reply(0, refuse)
             if (fault === 'lost') {
               around.onHeal(() => reply(0, refuse))

@@ -1,7 +1,7 @@
 // Programs as data: what the runs of a simulation do. A program has a computable answer (interpreter.ts); this file holds
 // what it consists of, and the body that performs it on the real engine.
 //
-// What a step returns carries a number that no other attempt of any step has, so that everybody who sees a result can tell
+// What a step returns carries a number that no other attempt of any step has, so that every reader of a result can say
 // which attempt made it.
 
 import type { Context } from '../../src/functions/api/context.ts'
@@ -57,7 +57,7 @@ export interface Stagehand {
   ends(effect: number, isDone: boolean): void
   /** The body got this far. */
   saw(what: Seen): void
-  /** The body took a value: `place` tells where. */
+  /** The body took a value: `place` says where. */
   took(what: Taken): void
 }
 
@@ -223,7 +223,7 @@ class Performance {
     try {
       return { r: (await ctx.waitFor(this.input.of ?? '')).status }
     } catch (error) {
-      // Somebody has removed it.
+      // An operator has removed it.
       if (isHoldfastError(error, 'RUN_NOT_FOUND')) return { r: error.code }
       throw error
     }

@@ -28,7 +28,7 @@ const calm: Scenario = {
     leaseMs: 1_500,
     inlineRetryMs: 0,
     latencyMs: 2,
-    hints: { told: true, lost: 0 },
+    hints: { sent: true, lost: 0 },
     batch: null,
     faults: { before: 0, after: 0, slow: 0, lost: 0 },
     skews: [right, right, right],

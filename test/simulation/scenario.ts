@@ -1,4 +1,4 @@
-// Everything that a simulation is told, as data: a seed gives a scenario, and shrinking takes parts of one away.
+// Everything that a simulation is given, as data: a seed gives a scenario, and shrinking takes parts of one away.
 
 import type { Program } from './program.ts'
 import type { SignalName, TopicName } from './node.ts'
@@ -31,8 +31,8 @@ export interface Swarm {
   readonly inlineRetryMs: number
   /** The longest usual way of a request or a reply. */
   readonly latencyMs: number
-  /** The store tells of new work; each hint is lost with this probability. */
-  readonly hints: { readonly told: boolean; readonly lost: number }
+  /** The store sends hints of new work; each hint is lost with this probability. */
+  readonly hints: { readonly sent: boolean; readonly lost: number }
   /** Committer and starter send so much at once; null for their own limit. */
   readonly batch: number | null
   /** The probability of each fault of a store call. */
@@ -72,7 +72,7 @@ export type Blow = {
   | { readonly kind: 'restart'; readonly backAfterMs: number }
 )
 
-/** An open transaction of somebody else, who locks the row of a run. */
+/** An open transaction of a stranger, which locks the row of a run. */
 export interface Stranger {
   readonly at: number
   /**
@@ -91,7 +91,7 @@ export interface StartPlan {
   readonly expiresInMs: number | null
   readonly runAtMs: number | null
   readonly priority: number
-  /** Somebody waits for the result. */
+  /** A client waits for the result. */
   readonly waits: boolean
 }
 

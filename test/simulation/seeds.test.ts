@@ -17,8 +17,8 @@ describe('simulated seeds', () => {
     'crashes, standstills, lost replies and wrong clocks break no promise, and each seed is the same twice',
     async () => {
       const tally = await simulateBatch({ from: 0, seeds, twice: true })
-      const told = tally.failures.map(({ seed, violations }) => `${violations[0]?.name}: ${replayCommand(seed)}`)
-      expect(told).toEqual([])
+      const failures = tally.failures.map(({ seed, violations }) => `${violations[0]?.name}: ${replayCommand(seed)}`)
+      expect(failures).toEqual([])
       // What was not drawn was not tested.
       expect(Math.min(...Object.values(tally.matrix))).toBeGreaterThan(0)
       expect(Math.min(...Object.values(tally.faults))).toBeGreaterThan(0)

@@ -1,4 +1,4 @@
-// What can be told of a run from its row and its journal alone.
+// What is known of a run from its row and its journal alone.
 
 import { outcomesOf } from '../../src/core/invariants/invariant.ts'
 import type { Entry } from '../../src/core/model/entry.ts'
@@ -6,7 +6,7 @@ import type { Run } from '../../src/core/model/run.ts'
 import type { Parking } from '../../src/core/model/transition.ts'
 import type { RunState } from '../../src/testing/invariants/index.ts'
 
-/** Somebody else can move it on. */
+/** Another session can move it on. */
 export function waitsForOthers(entries: readonly Entry[]): boolean {
   const over = new Set(outcomesOf(entries, 'woken').map(({ name }) => name))
   return entries.some(
@@ -17,7 +17,7 @@ export function waitsForOthers(entries: readonly Entry[]): boolean {
   )
 }
 
-/** A message that whoever parks the run wants has come, and it has not seen it. */
+/** A message that the session that parks the run wants has come, and it has not seen it. */
 export function isUnseen({ run, messages }: RunState, { inbox, wakeNames = null }: Parking): boolean {
   if (wakeNames === null) return inbox !== run.inbox
   return messages.some(({ position, name }) => position > inbox && wakeNames.includes(name))

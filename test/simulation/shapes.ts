@@ -6,7 +6,7 @@ import type { Draw } from './draw.ts'
 import type { Program } from './program.ts'
 import type { ChildNode, EarlyNode, Node, StepNode } from './node.ts'
 
-/** Some of the programs that somebody starts get a shape more; what they start in it comes behind all others. */
+/** Some of the programs that a client starts get a shape more; what they start in it comes behind all others. */
 export function addShapes(draw: Draw, programs: readonly Program[]): readonly Program[] {
   const children: Program[] = []
   const shaped = programs.map((program) => {

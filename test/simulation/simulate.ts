@@ -9,17 +9,17 @@ import { createReadCommittedStore } from '../read-committed/store.ts'
 import { MemoryStore } from '../../src/stores/memory/store.ts'
 import { Checker } from './checker.ts'
 import { Draw } from './draw.ts'
-import { withManners } from './manners.ts'
+import { withQuirks } from './store-quirks.ts'
 import { Effects } from './effects.ts'
 import { longestMs } from './interpreter.ts'
 import { Operator } from './operator.ts'
-import { poison } from './poison.ts'
+import { forbidAmbient } from './ambient-guard.ts'
 import { epoch, SimProcess, type Incarnation, type Surroundings } from './process.ts'
 import type { Stagehand } from './program.ts'
 import { faultKinds, type Blow, type FaultKind, type Isolation, type Scenario, type Swarm } from './scenario.ts'
 import { Strangers } from './strangers.ts'
 import { Trace } from './trace.ts'
-import { checkEnd } from './verdict.ts'
+import { checkEnd } from './final-checks.ts'
 import type { Violation } from '../../src/testing/invariants/index.ts'
 import { World } from './world.ts'
 
@@ -57,9 +57,9 @@ const graceMs = 90_000
 
 export async function simulate(scenario: Scenario, options: SimulateOptions = {}): Promise<Outcome> {
   const simulation = new Simulation(scenario, options)
-  const banned = poison()
+  const banned = forbidAmbient()
   const { stackTraceLimit } = Error
-  // Stacks tell of this machine, stand in journals and are a third of the cost: only a story has them.
+  // Stacks name this machine, stand in journals and are a third of the cost: only a story has them.
   Error.stackTraceLimit = options.keepsStory === true ? 12 : 0
   const onRejection = (reason: unknown): void => simulation.unhandled(reason)
   process.on('unhandledRejection', onRejection)
@@ -105,7 +105,7 @@ class Simulation implements Surroundings {
   private readonly trace: Trace
   private readonly store: Store
   private readonly isolation: Isolation
-  /** Only a read-committed store has rows that somebody can hold. */
+  /** Only a read-committed store has rows that a stranger can hold. */
   private readonly strangers: Strangers | null
   private readonly effects: Effects
   private readonly processes: readonly SimProcess[]
@@ -126,7 +126,7 @@ class Simulation implements Surroundings {
     this.trace = new Trace(keepsStory)
     this.world = new World(scenario.seed, this.trace)
     const clock = { now: () => epoch + Math.floor(this.world.now) }
-    const manners = Draw.of(scenario.seed, 'manners')
+    const quirks = Draw.of(scenario.seed, 'quirks')
     const asked = isolationOf(mutation, scenario)
     const pages = scenario.seed % 2 === 1 ? tinyPages : defaultPageLimits
     this.isolation = asked
@@ -134,16 +134,12 @@ class Simulation implements Surroundings {
       const mutations = new Set(mutation !== undefined && 'plan' in mutation ? [mutation.plan] : [])
       const schedule = (statement: string): Promise<void> => this.statement(statement)
       const store = createReadCommittedStore({ clock, schedule, mutations, pages })
-      this.store = withManners(store, manners, scenario.seed)
+      this.store = withQuirks(store, quirks, scenario.seed)
       this.checker = new Checker(store, clock.now)
       this.strangers = new Strangers(this.world, store, { now: clock.now, report: this.checker.report })
     } else {
       const memory = new MemoryStore({ clock, pages })
-      this.store = withManners(
-        typeof mutation === 'function' ? mutation(memory, clock) : memory,
-        manners,
-        scenario.seed,
-      )
+      this.store = withQuirks(typeof mutation === 'function' ? mutation(memory, clock) : memory, quirks, scenario.seed)
       this.checker = new Checker(memory, clock.now)
       this.strangers = null
     }
@@ -173,7 +169,7 @@ class Simulation implements Surroundings {
     const until = world.now + boundMs
     do {
       await world.run(() => isBroken() || this.isAtRest, until)
-      // Whoever stood still or was slow may come back now, and must find the doors closed, or start something new.
+      // A process that stood still or was slow may come back now, and must find the doors closed, or start something new.
       await world.run(isBroken, world.now + 2 * this.swarm.leaseMs)
     } while (!isBroken() && !this.isAtRest && world.now < until)
     if (isBroken()) return
@@ -181,7 +177,7 @@ class Simulation implements Surroundings {
     this.checker.checkFeed(await this.readFeed())
   }
 
-  /** Everything that the feed tells, when nobody writes any more. */
+  /** Everything that the feed lists, when nobody writes any more. */
   private async readFeed(): Promise<readonly Change[]> {
     const { world } = this
     const read: { changes: readonly Change[] | null } = { changes: null }
@@ -191,8 +187,8 @@ class Simulation implements Surroundings {
   }
 
   unhandled(reason: unknown): void {
-    const told = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason)
-    this.checker.report({ name: 'no_unhandled_rejection', runId: null, message: told })
+    const shown = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason)
+    this.checker.report({ name: 'no_unhandled_rejection', runId: null, message: shown })
   }
 
   outcome(): Outcome {
@@ -226,7 +222,7 @@ class Simulation implements Surroundings {
     const process = this.processes[blow.process]
     const current = process?.current
     if (process === undefined || current?.isAlive !== true || this.isHealed) return
-    this.trace.tell(() => `${this.world.now.toFixed(1)} ${current.label}: ${blow.kind}`)
+    this.trace.add(() => `${this.world.now.toFixed(1)} ${current.label}: ${blow.kind}`)
     if (blow.kind === 'stand-still') {
       this.standstills += 1
       current.standsStillUntil = Math.max(current.standsStillUntil, this.world.now + blow.ms)
@@ -262,7 +258,7 @@ class Simulation implements Surroundings {
   private heal(): void {
     const { world } = this
     this.isHealed = true
-    this.trace.tell(() => `${world.now.toFixed(1)} everything heals`)
+    this.trace.add(() => `${world.now.toFixed(1)} everything heals`)
     for (const call of this.healings.splice(0)) call()
     for (const process of this.processes) {
       if (process.current?.isAlive !== true) process.boot()
@@ -295,7 +291,7 @@ class Simulation implements Surroundings {
       const answer = await (this.strangers?.around(method, request, asked) ?? asked())
       checker.after(method, request, answer)
       this.effects.changed()
-      this.trace.tell(() => `${world.now.toFixed(1)} ${by.label} ${method} ${told(request)} → ${told(answer)}`)
+      this.trace.add(() => `${world.now.toFixed(1)} ${by.label} ${method} ${shown(request)} → ${shown(answer)}`)
       return answer
     } catch (error) {
       checker.threw(method, error)
@@ -333,7 +329,7 @@ class Simulation implements Surroundings {
       program: (index) => scenario.programs[index] as Scenario['programs'][number],
       pause: (ms, signal) =>
         new Promise((resolve, reject) => {
-          const refuse = (): void => reject(new Error('told to stop', { cause: signal?.reason }))
+          const refuse = (): void => reject(new Error('asked to stop', { cause: signal?.reason }))
           if (signal?.aborted === true) return refuse()
           const { rate } = this.swarm.skews[of.process.index] ?? { rate: 1 }
           const event = world.after(ms / rate, of, 'step', () => {
@@ -353,7 +349,7 @@ class Simulation implements Surroundings {
       begun: (runId, step) => effects.begun(runId, step),
       begins: (beginning) => {
         this.trace.text(beginning.key)
-        this.trace.tell(
+        this.trace.add(
           () =>
             `${world.now.toFixed(1)} ${of.label} begins to ${beginning.kind} ${beginning.step} of ${short(beginning.runId)}`,
         )
@@ -370,8 +366,8 @@ class Simulation implements Surroundings {
         const lease = of.leases.get(runId)
         const isHeld = lease !== undefined && known?.run.session === lease.session && known.run.token === lease.token
         if (isHeld && recorded !== undefined && !(recorded.data ?? '').includes(`"n":${n}}`)) {
-          const told = `${step} gave ${n}, recorded is ${recorded.data}`
-          this.checker.report({ name: 'recorded_is_returned', runId, message: told })
+          const shown = `${step} gave ${n}, recorded is ${recorded.data}`
+          this.checker.report({ name: 'recorded_is_returned', runId, message: shown })
         }
       },
     }
@@ -382,12 +378,12 @@ function short(id: string): string {
   return id.slice(-6)
 }
 
-const mostTold = 400
+const mostShown = 400
 
-function told(value: unknown): string {
+function shown(value: unknown): string {
   const text = JSON.stringify(value) ?? 'undefined'
   const plain = text.replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-([0-9a-f]{12})/g, (_, tail: string) =>
     tail.slice(-6),
   )
-  return plain.length > mostTold ? `${plain.slice(0, mostTold)}…` : plain
+  return plain.length > mostShown ? `${plain.slice(0, mostShown)}…` : plain
 }

@@ -1,17 +1,17 @@
-// Tells a failure to people: what was set up, what happened, and which promise was broken.
+// Prints a failure for people: what was set up, what happened, and which promise was broken.
 
 import type { Node } from './node.ts'
 import { faultKinds, type Operation, type Scenario } from './scenario.ts'
 import type { Outcome } from './simulate.ts'
 
-/** The last lines of a story tell the most. */
+/** The last lines of a story say the most. */
 const mostLines = 80
 
 export function replayCommand(seed: number, canary?: string): string {
   return `npm run simulate -- --from ${seed} --seeds 1 --verbose${canary === undefined ? '' : ` --canary ${canary}`}`
 }
 
-export function tellScenario({
+export function scenarioLines({
   swarm,
   isolation,
   programs,
@@ -30,10 +30,10 @@ export function tellScenario({
     `faults: ${faults.join(', ') || 'none'}; clocks: ${skews.join(', ') || 'right'}; store calls: ${isolation}`,
     ...programs.flatMap(({ nodes, again, type }, index) =>
       used.has(index)
-        ? [`program ${index} (${type}${again > 0 ? `, ${again} times anew` : ''}): ${tellNodes(nodes)}`]
+        ? [`program ${index} (${type}${again > 0 ? `, ${again} times anew` : ''}): ${nodesText(nodes)}`]
         : [],
     ),
-    ...operations.map((operation) => `at ${operation.at.toFixed(0)}: p${operation.by} ${tellOperation(operation)}`),
+    ...operations.map((operation) => `at ${operation.at.toFixed(0)}: p${operation.by} ${operationText(operation)}`),
     ...strangers.map(({ at, row, ms }) => {
       const other = typeof row === 'number' ? 'a run that is held' : 'a run that waits for others'
       const which = row === 'first' ? 'the first run' : other
@@ -43,7 +43,7 @@ export function tellScenario({
   ]
 }
 
-export function tellOutcome(outcome: Outcome): readonly string[] {
+export function outcomeLines(outcome: Outcome): readonly string[] {
   const { story, violations } = outcome
   const left = story.length - mostLines
   return [
@@ -53,7 +53,7 @@ export function tellOutcome(outcome: Outcome): readonly string[] {
   ]
 }
 
-function tellOperation(operation: Operation): string {
+function operationText(operation: Operation): string {
   const of = `program ${operation.program}`
   switch (operation.kind) {
     case 'start':
@@ -69,11 +69,11 @@ function tellOperation(operation: Operation): string {
   }
 }
 
-function tellNodes(nodes: readonly Node[]): string {
-  return nodes.map(tellNode).join(', ')
+function nodesText(nodes: readonly Node[]): string {
+  return nodes.map(nodeText).join(', ')
 }
 
-function tellNode(node: Node): string {
+function nodeText(node: Node): string {
   switch (node.do) {
     case 'step': {
       const { name, ms, fails, attempts, undo, kills, timeoutMs, asks } = node
@@ -95,9 +95,9 @@ function tellNode(node: Node): string {
     case 'patched':
       return `patched ${node.name}`
     case 'together':
-      return `together [${node.parts.map(tellNodes).join(' | ')}]`
+      return `together [${node.parts.map(nodesText).join(' | ')}]`
     case 'try':
-      return `try [${tellNodes(node.part)}] catch [${tellNodes(node.caught)}]`
+      return `try [${nodesText(node.part)}] catch [${nodesText(node.caught)}]`
     case 'throw':
       return 'throw'
     case 'wait':
@@ -105,7 +105,7 @@ function tellNode(node: Node): string {
     case 'child':
       return `child ${node.program} (${node.onParentEnd})${node.ms === null ? '' : ` or ${node.ms}`}`
     case 'early':
-      return `made early and ${node.fate}: ${tellNode(node.wait)} [${tellNodes(node.part)}]`
+      return `made early and ${node.fate}: ${nodeText(node.wait)} [${nodesText(node.part)}]`
     case 'many':
       return `${node.count} at once`
     case 'crowd':

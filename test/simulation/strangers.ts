@@ -1,6 +1,6 @@
 // Users' own transactions, beside the processes of the simulation: each locks the row of a run for a while. If it is the run that
 // is to be claimed next, or that comes due next, claims must find what is behind it, and pause where there is nothing else; that
-// is looked at here, after every claim. If somebody holds the run, no heartbeat and no rescue may wait for its row; if it waits
+// is looked at here, after every claim. If a session holds the run, no heartbeat and no rescue may wait for its row; if it waits
 // for others, nobody may who only has something for it: that is looked at when the lock ends.
 
 import type { Claimed, ClaimRequest } from '../../src/store.ts'
@@ -77,7 +77,7 @@ export class Strangers {
     this.open.clear()
   }
 
-  /** Called around every call of the store. A claim is told of what it should have found. */
+  /** Called around every call of the store. A claim is reported for what it should have found. */
   async around<Answer>(method: string, request: readonly unknown[], call: () => Promise<Answer>): Promise<Answer> {
     this.calls += 1
     const sight: Sight = { ready: this.free(), calls: this.calls, isAlone: this.underWay.size === 0 }
@@ -95,7 +95,7 @@ export class Strangers {
     }
   }
 
-  /** Whoever finds less than it asked for leaves nothing behind that was ready and that nobody had, from first to last. */
+  /** A claim that finds less than it asked for leaves nothing behind that was ready and that nobody had, from first to last. */
   private judge(sight: Sight, request: ClaimRequest, { runs }: Claimed): void {
     const { session, selectors, limit, isolated = false } = request
     const isUndisturbed = sight.isAlone && sight.calls === this.calls
@@ -104,12 +104,12 @@ export class Strangers {
       selectors.some((one) => one.type === type && one.version === version)
     for (const row of this.free()) {
       if (!sight.ready.has(row) || !isWanted(row)) continue
-      const told = `a claim of ${limit} got ${runs.length} while this run was ready, and only another one was locked`
-      this.report({ name: 'a_locked_run_waits_alone', runId: row.id, message: told })
+      const message = `a claim of ${limit} got ${runs.length} while this run was ready, and only another one was locked`
+      this.report({ name: 'a_locked_run_waits_alone', runId: row.id, message: message })
     }
   }
 
-  /** Whoever found nothing but what others hold does not ask again and again. */
+  /** A session that found nothing but what others hold does not ask again and again. */
   private countPauses({ session, limit }: ClaimRequest, { runs, more, nextDue, now }: Claimed): void {
     const isLeft = more || (nextDue !== null && nextDue <= now)
     if (!isLeft || limit === 0 || runs.length > 0) return
@@ -117,8 +117,8 @@ export class Strangers {
     times.push(now)
     this.emptyHanded.set(session, times)
     if (times.length <= contended.most) return
-    const told = `session ${session} claimed ${times.length} times in ${contended.withinMs} ms what others hold`
-    this.report({ name: 'contended_claims_pause', runId: null, message: told })
+    const message = `session ${session} claimed ${times.length} times in ${contended.withinMs} ms what others hold`
+    this.report({ name: 'contended_claims_pause', runId: null, message: message })
   }
 
   /** Nothing is given to a session that has ended. */
@@ -144,7 +144,7 @@ export class Strangers {
     })
   }
 
-  /** `which` of those that somebody holds is a fraction of their number. */
+  /** `which` of those that a session holds is a fraction of their number. */
   private async holdHeld(which: number, ms: number): Promise<void> {
     const { db, tables } = this.store.insides
     const held = this.rows().flatMap(({ row }) => (row.session === null ? [] : [row]))
@@ -152,11 +152,11 @@ export class Strangers {
     if (run === undefined || this.haveLeft) return
     const letGo = await db.holdRow(tables.runs, run.id)
     this.world.after(ms, null, 'stranger', () => {
-      for (const told of this.store.waits()) {
-        const isBeat = /^beat\S* .* waits for stranger/.test(told)
-        if (isBeat) this.report({ name: 'beats_wait_for_nobody', runId: run.id, message: told })
-        const isRescue = /^rescue\S* .* waits for stranger/.test(told)
-        if (isRescue) this.report({ name: 'rescues_wait_for_nobody', runId: run.id, message: told })
+      for (const message of this.store.waits()) {
+        const isBeat = /^beat\S* .* waits for stranger/.test(message)
+        if (isBeat) this.report({ name: 'beats_wait_for_nobody', runId: run.id, message: message })
+        const isRescue = /^rescue\S* .* waits for stranger/.test(message)
+        if (isRescue) this.report({ name: 'rescues_wait_for_nobody', runId: run.id, message: message })
       }
       letGo()
     })
@@ -172,10 +172,10 @@ export class Strangers {
     if (runId === undefined || this.haveLeft) return
     const letGo = await db.holdRow(tables.runs, runId)
     this.world.after(ms, null, 'stranger', () => {
-      for (const told of this.store.waits()) {
-        const [, method] = /^(commit|control|release|deliver|rescue|chore)\S* .* waits for stranger/.exec(told) ?? []
+      for (const message of this.store.waits()) {
+        const [, method] = /^(commit|control|release|deliver|rescue|chore)\S* .* waits for stranger/.exec(message) ?? []
         if (method === undefined || this.isAbout(method, runId)) continue
-        this.report({ name: 'nobody_waits_to_tell', runId, message: told })
+        this.report({ name: 'nobody_waits_to_tell', runId, message: message })
       }
       letGo()
     })

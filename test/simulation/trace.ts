@@ -77,8 +77,8 @@ export class Trace {
     return copied
   }
 
-  /** Adds a line to the story; the line is only made if somebody keeps it. */
-  tell(line: () => string): void {
+  /** Adds a line to the story; the line is only made if it is kept. */
+  add(line: () => string): void {
     this.lines?.push(line())
   }
 }

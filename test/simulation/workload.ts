@@ -5,7 +5,7 @@ import { type Program } from './program.ts'
 import { signalNames, type Node, type StepNode } from './node.ts'
 import type { Operation, StartPlan } from './scenario.ts'
 
-/** Programs that somebody starts, and behind them those that they start themselves. */
+/** Programs that a client starts, and behind them those that they start themselves. */
 export function drawPrograms(draw: Draw): readonly Program[] {
   const count = draw.pick([1, 1, 2, 2, 3, 4, 6, 8])
   const family: Family = { first: count, children: [], talks: draw.chance(0.6) }
@@ -89,7 +89,7 @@ function drawStep(draw: Draw, names: Names): StepNode {
   const { isDeadly } = names
   const name = `s${names.next++}`
   const attempts = draw.int(1, 3)
-  // Most steps end well: a program that fails at its first step tells little.
+  // Most steps end well: a program that fails at its first step shows little.
   const fails = draw.chance(0.06) ? attempts : draw.chance(0.25) ? draw.int(0, attempts - 1) : 0
   const timesOut = draw.chance(0.03)
   return {

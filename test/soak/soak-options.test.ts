@@ -6,7 +6,7 @@ import { scheduleOf } from '../../bench/soak/schedule.ts'
 import { UsageError } from '../../bench/usage.ts'
 
 describe('the options of a soak', () => {
-  it('are those of half an hour on SQLite, unless somebody says otherwise', () => {
+  it('are those of half an hour on SQLite, unless the options say otherwise', () => {
     const usual = { help: false, minutes: 30, store: 'sqlite', share: 0.7, seed: 1, out: 'soak' }
     expect(parseOptions([])).toEqual(usual)
     const given = ['--minutes', '2.5', '--store=postgres://h/d', '--share', '1', '--seed', '9', '--out', 'a/b', '-h']

@@ -1,4 +1,4 @@
-// `npm run soak` in small, as real processes on a SQLite file: once to its end, and once until somebody is tired of it.
+// `npm run soak` in small, as real processes on a SQLite file: once to its end, and once until it is interrupted.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -13,13 +13,13 @@ const folder = mkdtempSync(join(tmpdir(), 'holdfast-soak-'))
 const env = { ...process.env, TMPDIR: folder, TMP: folder, TEMP: folder }
 afterAll(() => rmSync(folder, { recursive: true }))
 
-interface Told {
+interface Printed {
   readonly code: number | null
   readonly output: string
 }
 
 /** Runs it to its end, or until a line comes that makes it end. */
-async function soak(args: readonly string[], interruptAt?: RegExp): Promise<Told> {
+async function soak(args: readonly string[], interruptAt?: RegExp): Promise<Printed> {
   const child = spawn(process.execPath, ['--import', 'tsx', 'bench/soak/main.ts', ...args], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -12,7 +12,7 @@ const setting: Setting = {
   rate: 700,
 }
 
-const resting: Omit<Sample, 'seconds'> = {
+const atRest: Omit<Sample, 'seconds'> = {
   arrived: 700,
   ended: 700,
   open: 300,
@@ -45,7 +45,7 @@ export function soakOf({ minutes, changed = () => ({}), visits = [], store = 'po
   const count = Math.round(minutes * 12)
   const samples = Array.from({ length: count }, (_, index) => {
     const seconds = (index + 1) * 5
-    return { ...resting, seconds, ...changed(seconds / (count * 5)) }
+    return { ...atRest, seconds, ...changed(seconds / (count * 5)) }
   })
   return { setting: { ...setting, store }, samples, visits }
 }

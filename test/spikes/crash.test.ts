@@ -1,5 +1,5 @@
 // Processes that share a SQLite file and die there: at each commit of a whole run once before it reached the file, and once
-// before its answer came back. Whoever goes on finds everything that was committed, and nothing else.
+// before its answer came back. The process that goes on finds everything that was committed, and nothing else.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -162,7 +162,7 @@ describe.each(['before', 'after'] as const)('a process that dies %s a commit', (
   })
 })
 
-describe('a process that everybody thinks is dead', () => {
+describe('a process that all others think is dead', () => {
   it('cannot record what its effect returns late, and the run is not disturbed', async () => {
     const { store, open, access, after, until, clock } = spikeWorld()
     const { line, store: shaky } = unreliable(store)

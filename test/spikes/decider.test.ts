@@ -222,7 +222,7 @@ describe('an effect', () => {
 })
 
 describe('a timer', () => {
-  it('fires when it is due and not before, whoever holds the run then', async () => {
+  it('fires when it is due and not before, whichever worker holds the run then', async () => {
     const { store, after, clock, work } = spikeWorld()
     const { order } = orderWorld()
     const first = await work(order)
@@ -312,7 +312,7 @@ describe('a decider that waits', () => {
 })
 
 describe('an input to nobody', () => {
-  it('is told so', async () => {
+  it('is refused', async () => {
     const { access } = spikeWorld()
     await expect(enqueue(access, '01890a5d-ac96-774b-bcce-b302099a8057', pay, 'x')).rejects.toThrow('There is no run')
   })

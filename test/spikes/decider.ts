@@ -41,7 +41,7 @@ export interface DeciderOptions<State, Input extends Typed, Event extends Typed,
   }
   /** How failed attempts of effects are repeated. @default three attempts */
   readonly retry?: Retry
-  /** The input that tells of an effect that gave up. @default none, the journal alone tells */
+  /** The input that reports an effect that gave up. @default none, only the journal shows it */
   readonly onGivenUp?: (effect: Effect, error: unknown) => Input
 }
 

@@ -7,7 +7,7 @@
 //   parking → parked   that commit was answered; the lease is gone
 //   parking → live     a message or a control request had arrived: look again
 //   parked  → live     `resume`, under a new lease, with nothing having happened to the journal in between
-//   live    → leaving  the run is over, or somebody wants it paused or cancelled: the last commit is on its way
+//   live    → leaving  the run is over, or it is to be paused or cancelled: the last commit is on its way
 //   leaving → gone     that commit was answered
 //   leaving → live     it was refused, because the run is being cancelled
 //   any     → gone     the lease or the journal went elsewhere, or `abort`
@@ -47,7 +47,7 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
   run: Run
   private controlRequest: ControlRequest | null
   private phase: Phase = 'new'
-  private stirred = false
+  private isTurnDue = false
   /** The journal or the mailbox is on its way: nothing is decided meanwhile. */
   private isReading = false
   private cancelled: { reason: string | null } | null = null
@@ -140,13 +140,13 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
   }
 
   scheduleTurn(): void {
-    if (this.stirred) return
-    this.stirred = true
+    if (this.isTurnDue) return
+    this.isTurnDue = true
     this.host.ports.turns.next(this.turn)
   }
 
   private readonly turn = (): void => {
-    this.stirred = false
+    this.isTurnDue = false
     if (this.phase === 'live' && !this.isReading) this.guard(() => this.proceed())
   }
 
@@ -216,7 +216,7 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
     return true
   }
 
-  /** Appends an entry that only tells of something. */
+  /** Appends an entry that only reports something. */
   note(proposal: Proposal): void {
     this.append(this.prepare([proposal]), null)
   }
@@ -307,7 +307,7 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
     try {
       await this.mailbox.look(this.writer.arrived)
     } catch (error) {
-      // Given back: whoever holds the run next reads it.
+      // Given back: the session that holds the run next reads it.
       this.writer.lose(error)
     }
   }
@@ -316,15 +316,15 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
   private cancel(reason: string | null): void {
     this.cancelled = { reason: reason ?? this.cancelled?.reason ?? null }
     this.alarm.set(null)
-    const told = reason === null ? '' : `: ${reason}`
-    this.labour.tell(new HoldfastError('RUN_CANCELLED', `Run ${this.runId} is being cancelled${told}`))
+    const because = reason === null ? '' : `: ${reason}`
+    this.labour.abort(new HoldfastError('RUN_CANCELLED', `Run ${this.runId} is being cancelled${because}`))
     this.scheduleTurn()
   }
 
   private leaveCancelled({ reason }: { readonly reason: string | null }): void {
     const { writer } = this
     if (this.labour.isPerforming) return writer.flush()
-    // Only the answer to a commit tells who wants it and why, if it was this holder's last one that was refused.
+    // Only the answer to a commit says who wants it and why, if it was this holder's last one that was refused.
     if (this.controlRequest === null && !writer.isDurable) return writer.barrier(() => this.scheduleTurn())
     this.leave({ kind: 'cancelled', name: null, meta: { reason, notUndone: [] }, data: null }, 'cancelled')
   }

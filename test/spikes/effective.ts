@@ -1,8 +1,8 @@
-// The journal as it counts: what somebody dropped does not exist.
+// The journal as it counts: what was dropped does not exist.
 
 import type { Entry } from '../../src/core/model/entry.ts'
 
-/** The journal without what somebody dropped, nor the attempts that led there. */
+/** The journal without what was dropped, nor the attempts that led there. */
 export function effective(entries: readonly Entry[]): readonly Entry[] {
   const dropped = new Map<string | null, number>()
   for (const { kind, meta } of entries) {

@@ -1,4 +1,4 @@
-// `execute()`: hands an input to a decider and answers once it was decided and committed, by whoever holds the run. The id
+// `execute()`: hands an input to a decider and answers once it was decided and committed, by the worker that holds the run. The id
 // makes a repetition harmless: the first outcome is answered again.
 
 import { HoldfastError } from '../../src/core/errors/error.ts'

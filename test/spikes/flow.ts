@@ -1,5 +1,5 @@
 // The graph of the tests: an order is checked, then charged and reserved side by side, and shipped when both are done and
-// somebody has confirmed it. A step may end at once or wait for a message of its name.
+// a human has confirmed it. A step may end at once or wait for a message of its name.
 
 import type { StepTools } from '../../src/core/runtime/attempt.ts'
 import type { Definition } from '../../src/core/definition/definition.ts'

@@ -158,7 +158,7 @@ describe('a step that waits', () => {
 })
 
 describe('a step that fails', () => {
-  it('is tried again with the same key; when it gives up, the run fails and its siblings are told to stop', async () => {
+  it('is tried again with the same key; when it gives up, the run fails and its siblings are asked to stop', async () => {
     const { after, work } = spikeWorld()
     let isHeldBySession = false
     const { flow, performed } = flowWorld({

@@ -54,7 +54,7 @@ export class Labour implements AttemptListener<Work> {
   }
 
   /** Asks what is performed to stop; what it gives back still counts. */
-  tell(reason: unknown): void {
+  abort(reason: unknown): void {
     for (const { attempt } of this.all) attempt?.signalAbort(reason)
   }
 
@@ -75,7 +75,7 @@ export class Labour implements AttemptListener<Work> {
   failed(work: Work, attempt: Attempt, error: unknown): void {
     const { owner } = this
     this.over(work)
-    // It was told to stop, and nothing comes after it: its error is no news.
+    // It was asked to stop, and nothing comes after it: its error is no news.
     if (attempt.isAborted) return
     const meta = metaOf(attempt)
     const next = afterFailure(owner.program.policy, meta.attempt, error, owner.host.ports.random)

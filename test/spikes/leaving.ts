@@ -1,4 +1,4 @@
-// How a drainer is told to leave: what it performs ends and is recorded, and then, between two decisions, it goes.
+// How a drainer is asked to leave: what it performs ends and is recorded, and then, between two decisions, it goes.
 
 export abstract class Leaving {
   abstract readonly runId: string

@@ -9,7 +9,7 @@ import { messagePlace } from '../../src/core/payload/place.ts'
 import type { Run } from '../../src/core/model/run.ts'
 import type { Occasion } from './program.ts'
 
-/** Nobody tells a holder that is busy of new messages, so it looks as often as this. */
+/** Nobody notifies a holder that is busy of new messages, so it looks as often as this. */
 const lookMs = 1_000
 
 export class Mailbox {

@@ -77,7 +77,7 @@ export type Applied = WithoutData<Draft> & {
 export type Occasion =
   /** It has just begun. */
   | { readonly kind: 'start' }
-  /** Somebody left a message. `read` throws if that is impossible. */
+  /** There is a message. `read` throws if that is impossible. */
   | { readonly kind: 'message'; readonly message: Message; readonly read: () => unknown }
   | { readonly kind: 'timer'; readonly name: string; readonly dueAt: number }
   | { readonly kind: 'performed'; readonly work: Work; readonly meta: AttemptMeta; readonly value: unknown }
@@ -96,12 +96,12 @@ export function firstDue(timers: Program['timers'], now: number): Extract<Occasi
 
 export type Outcome =
   | { readonly output: unknown }
-  | { readonly failure: unknown; /** The entry that tells of it. */ readonly cause: number | null }
+  | { readonly failure: unknown; /** The entry that records it. */ readonly cause: number | null }
 
 export interface Program {
   /** How failed attempts of its work are repeated. */
   readonly policy: RetryPolicy
-  /** It has not yet been told that it begins. */
+  /** It has not yet been notified that it begins. */
   readonly isNew: boolean
   /** What is to be performed and has no outcome. */
   readonly work: ReadonlyMap<string, Work>

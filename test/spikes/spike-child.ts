@@ -1,4 +1,4 @@
-// A worker in a process of its own. It works when its parent tells it to, and goes when its parent is gone. The effect and
+// A worker in a process of its own. It works when its parent asks it to, and goes when its parent is gone. The effect and
 // the step that are looked at write to the log of what really happened, and never end if the task says so.
 
 import type { StepTools } from '../../src/core/runtime/attempt.ts'
@@ -27,7 +27,7 @@ const perform =
 const { order } = orderWorld({ sendMail: perform('sendMail') })
 const { flow } = flowWorld({ charge: perform('charge') })
 const quiet = (): void => undefined
-const logger = { debug: quiet, info: quiet, warn: quiet, error: (...told: unknown[]) => console.error(...told) }
+const logger = { debug: quiet, info: quiet, warn: quiet, error: (...parts: unknown[]) => console.error(...parts) }
 const holdfast = await createHoldfast({ store: `sqlite:${path}`, workflows: [order, flow], logger })
 process.once('message', () => void holdfast.work({ lease: '500ms', signals: false }))
 process.send?.('ready')

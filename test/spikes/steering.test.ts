@@ -22,7 +22,7 @@ describe('cancelling a decider', () => {
     expect((await transitionsOf(store, run)).at(-1)).toBe('cancelled')
   })
 
-  it('tells an effect to stop, records what it returns all the same, and begins and decides nothing more', async () => {
+  it('asks an effect to stop, records what it returns all the same, and begins and decides nothing more', async () => {
     const { store, access, after, clock, work, until } = spikeWorld()
     const { passed, open: letGo } = gate()
     let isHeldBySession = false

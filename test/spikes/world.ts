@@ -44,9 +44,9 @@ export async function entriesOf(store: Store, { id }: { readonly id: string }): 
 export async function transitionsOf(store: Store, run: { readonly id: string }): Promise<readonly string[]> {
   const lines: string[] = []
   for (const { kind, name, transition } of await entriesOf(store, run)) {
-    const told = name === null ? kind : `${kind} ${name}`
-    if (transition === null && lines.length > 0) lines.push(`${lines.pop() ?? ''}, ${told}`)
-    else lines.push(told)
+    const line = name === null ? kind : `${kind} ${name}`
+    if (transition === null && lines.length > 0) lines.push(`${lines.pop() ?? ''}, ${line}`)
+    else lines.push(line)
   }
   return lines
 }

@@ -1,4 +1,4 @@
-// Races of heartbeats and rescuers: against each other, and against somebody who has locked a row.
+// Races of heartbeats and rescuers: against each other, and against a transaction that has locked a row.
 
 import assert from 'node:assert/strict'
 import { outbound } from '../../src/testing/contract/exchanges.ts'
@@ -9,19 +9,20 @@ const extendAgainstRescue: Race = async (world) => {
   await beat('me', { leaseMs: 1_000_000 })
   const held = await hold({ lease: { session: 'me', token: 1 }, leaseMs: 1_000 })
   await clock.advance(1_000)
-  const [told, rescued] = await world.atOnce(
+  const [beaten, rescued] = await world.atOnce(
     () => beat('me', { leaseMs: 1_000_000, held: [{ runId: held.runId, token: 1, extendMs: 9_000 }] }),
     () => rescue(),
   )
   const row = await run(held.runId)
   const isTaken = rescued.takenOver.length === 1
   assert.equal(row.status, isTaken ? 'pending' : 'running')
-  // While the rescue has the row, nobody can know yet what becomes of it: the next beat says it again, and is told.
-  if (isTaken) assert.deepEqual([...told.lost, ...(told.busy ?? [])], [held.runId], 'whoever lost it is told')
+  // While the rescue has the row, nobody can know yet what becomes of it: the next beat says it again, and is answered.
+  if (isTaken)
+    assert.deepEqual([...beaten.lost, ...(beaten.busy ?? [])], [held.runId], 'the session that lost it is answered so')
   else assert.equal(row.deadline, clock.now() + 9_000)
 }
 
-/** Somebody's own transaction has a row while its holder beats, and rescuers look. */
+/** Another transaction has a row while its holder beats, and rescuers look. */
 const beatAgainstStranger: Race = async (world) => {
   const { store, beat, hold, clock, rescue, run } = world
   const { db, tables } = store.insides
@@ -33,8 +34,12 @@ const beatAgainstStranger: Race = async (world) => {
   const say = () => beat('me', { leaseMs: 30_000, held, seeksUnknownLeases: false })
   await clock.advance(9_000)
   const letGo = await db.holdRow(tables.runs, locked.runId)
-  const [told] = await world.atOnce(say, () => rescue())
-  assert.deepEqual([told.alive, told.lost, told.busy], [true, [], [locked.runId]], 'nobody waits for the stranger')
+  const [beaten] = await world.atOnce(say, () => rescue())
+  assert.deepEqual(
+    [beaten.alive, beaten.lost, beaten.busy],
+    [true, [], [locked.runId]],
+    'nobody waits for the stranger',
+  )
   assert.equal((await run(other.runId)).deadline, clock.now() + 10_000)
   // Past the deadline of the one, and past what the session would have lived without that beat.
   await clock.advance(9_500)
@@ -48,7 +53,7 @@ const beatAgainstStranger: Race = async (world) => {
   if (isTaken) assert.deepEqual([...again.lost, ...(again.busy ?? [])], [locked.runId])
 }
 
-/** Somebody's own transaction has a parent that would hear of an end, while rescuers look and senders send. */
+/** Another transaction has a parent that would hear of an end, while rescuers look and senders send. */
 const rescueAgainstStranger: Race = async (world) => {
   const { store, beat, hold, park, clock, rescue, run, mailbox } = world
   const { db, tables } = store.insides
@@ -70,7 +75,7 @@ const rescueAgainstStranger: Race = async (world) => {
   if (all.length === 0) assert.equal((await rescue()).takenOver.length, 1)
   else assert.deepEqual(all, [orphan.runId])
   if ((await run(start.run.id)).endedAt === null) await rescue()
-  assert.notEqual((await run(start.run.id)).endedAt, null, 'its time is over, whoever cannot be told')
+  assert.notEqual((await run(start.run.id)).endedAt, null, 'its time is over, even if a watcher cannot be notified')
   assert.equal((await run(parent.runId)).inbox, 0)
   letGo()
   await clock.advance(1_000)
@@ -85,13 +90,13 @@ const beatAgainstRescue: Race = async (world) => {
   const { beat, clock, rescue } = world
   await beat('me', { leaseMs: 1_000 })
   await clock.advance(1_000)
-  const [told, first, second] = await world.atOnce(
+  const [beaten, first, second] = await world.atOnce(
     () => beat('me', { leaseMs: 1_000 }),
     () => rescue(),
     () => rescue(),
   )
   const ended = first.sessionsEnded + second.sessionsEnded
-  assert.equal(ended, told.alive ? 0 : 1, 'it lives, or was declared dead once')
+  assert.equal(ended, beaten.alive ? 0 : 1, 'it lives, or was declared dead once')
 }
 
 export const beatRaces: Readonly<Record<string, Race>> = {

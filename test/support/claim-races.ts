@@ -12,7 +12,7 @@ const manyClaimers: Race = async (world) => {
   assert.equal(new Set(taken.map(({ id }) => id)).size, taken.length, 'no run is handed out twice')
   for (const { id, session, token } of taken) {
     const row = await run(id)
-    assert.deepEqual([row.session, row.token, token], [session, 1, 1], 'whoever was told holds it')
+    assert.deepEqual([row.session, row.token, token], [session, 1, 1], 'the session that was answered holds it')
   }
   const rest = await claim({ session: 'last', limit: 100 })
   assert.equal(taken.length + rest.runs.length, made.length, 'and none is lost')
@@ -28,7 +28,7 @@ const loneClaimers: Race = async (world) => {
   assert.equal(taken.length, 20, 'nobody leaves with nothing')
 }
 
-/** Somebody's open transaction has the row of the run that is first. Everybody else goes on with the others. */
+/** Another open transaction has the row of the run that is first. All others go on with the others. */
 const claimsBesideStranger: Race = async (world) => {
   const { store, newRun, claim } = world
   const [first, ...others] = Array.from({ length: 4 }, () => newRun())

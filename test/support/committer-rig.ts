@@ -1,4 +1,4 @@
-// A committer on a store whose answers come by hand, and what it told to whom.
+// A committer on a store whose answers come by hand, and what it answered to whom.
 
 import { expect } from 'vitest'
 import type { Acknowledged } from '../../src/core/definition/definition.ts'
@@ -14,8 +14,8 @@ export class CommitterRig {
   readonly ports: ManualPorts = manualPorts()
   readonly store: ScriptedStore
   readonly committer: Committer
-  /** What was told to whom, by transition id, in the order in which it was told. */
-  readonly told: [string, Outcome][] = []
+  /** What was answered to whom, by transition id, in the order in which it was answered. */
+  readonly outcomes: [string, Outcome][] = []
   private readonly scribes = new Map<string, Scribe>()
 
   constructor(runIds: readonly string[], limits: Parameters<typeof createCommitter>[2] = {}) {
@@ -31,9 +31,9 @@ export class CommitterRig {
 
   submit(runId: string, names: readonly string[], changes: Partial<Transition> = {}): void {
     const transition = this.write(runId, names, changes)
-    const tell = (outcome: Outcome): void => void this.told.push([transition.id, outcome])
-    this.committer.submit(transition).then(tell, (error: unknown) => {
-      tell(isHoldfastError(error) ? error.code : String(error))
+    const record = (outcome: Outcome): void => void this.outcomes.push([transition.id, outcome])
+    this.committer.submit(transition).then(record, (error: unknown) => {
+      record(isHoldfastError(error) ? error.code : String(error))
     })
   }
 
@@ -57,11 +57,11 @@ export class CommitterRig {
   }
 
   outcome(id: string): Outcome | undefined {
-    return this.told.find(([told]) => told === id)?.[1]
+    return this.outcomes.find(([transition]) => transition === id)?.[1]
   }
 
   get ids(): readonly string[] {
-    return this.told.map(([id]) => id)
+    return this.outcomes.map(([id]) => id)
   }
 }
 

@@ -1,4 +1,4 @@
-// One program, played from beginning to end in virtual time, with a fault at exactly one call of the store. Somebody starts
+// One program, played from beginning to end in virtual time, with a fault at exactly one call of the store. An operator starts
 // and controls the run and repeats what is not answered; a process that does not come back is replaced by another one.
 
 import { createHoldfast, isHoldfastError, type Holdfast, type HoldfastOptions } from 'holdfast'
@@ -19,10 +19,10 @@ import { MemoryStore } from '../../src/stores/memory/store.ts'
 export interface Program {
   readonly name: string
   readonly workflows: (tools: Tools) => NonNullable<HoldfastOptions['workflows']>
-  /** What somebody does, and with which runs. */
+  /** What an operator does, and with which runs. */
   readonly play: (person: Person) => Promise<void>
   readonly runIds: readonly string[]
-  /** Somebody interferes, and a fault may make him come at another point of the run: then it may take another way. */
+  /** An operator interferes, and a fault may make that come at another point of the run: then it may take another way. */
   readonly isSteered?: boolean
   /** How often each of its runs ends: more than once if it is retried afterwards. @default 1 */
   readonly endings?: number
@@ -67,7 +67,7 @@ export interface Played {
 
 /** A person waits so long for an answer. */
 const patience = '1 min'
-/** After this, whoever operates the process starts it anew. */
+/** After this, the operator starts it anew. */
 const standstill = '3 min'
 
 class World {
@@ -205,14 +205,14 @@ export async function play(program: Program, fault: Fault): Promise<Played> {
     journal: (loaded[index]?.entries ?? []).filter(isLasting).map(essence),
   }))
   if (!ended) {
-    const told = JSON.stringify(rows.filter((run) => run !== undefined && !isTerminal(run.status)))
-    throw new Error(`A run did not come to its end: ${told}`)
+    const live = JSON.stringify(rows.filter((run) => run !== undefined && !isTerminal(run.status)))
+    throw new Error(`A run did not come to its end: ${live}`)
   }
   const { isReached, befallen, replaced, effects } = world
   return { isReached, befallen, replaced, effects, runs }
 }
 
-/** Attempts and crashes tell of the way, not of what came of it. */
+/** Attempts and crashes show the way, not of what came of it. */
 function isLasting({ kind }: Entry): boolean {
   return kind !== 'crashed' && kind !== 'attempt-failed' && kind !== 'undo-attempt-failed'
 }
@@ -231,7 +231,7 @@ function essence({ kind, name, meta, data }: Entry): Essence {
   return { kind, name, meta: Object.fromEntries(kept), data: kind === 'recorded' ? null : withoutStack(data) }
 }
 
-/** A stack tells who called, and that depends on the way. */
+/** A stack says who called, and that depends on the way. */
 function withoutStack(data: string | null): string | null {
   return data?.replaceAll(/"stack":"(?:[^"\\]|\\.)*"/g, '"stack":""') ?? null
 }

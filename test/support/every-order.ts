@@ -3,7 +3,7 @@
 // one before. A call that waits for a lock has no statement to choose until whom it waits for has ended.
 //
 // Orders that differ only in statements that do not meet are one and the same (sleep sets): two statements meet if they take or
-// wait for the same row, or if one of them ends a transaction and the other one sees what was committed. Whoever explores
+// wait for the same row, or if one of them ends a transaction and the other one sees what was committed. A test that explores
 // says whether it wants them all the same.
 
 import { AsyncLocalStorage } from 'node:async_hooks'
@@ -51,7 +51,7 @@ export class Director {
     else step.keys.add(key)
   }
 
-  /** Makes the calls at once; null if whoever chooses does not want to know how it goes on. */
+  /** Makes the calls at once; null if the chooser does not want to know how it goes on. */
   async perform(
     calls: readonly (() => Promise<unknown>)[],
     choose: (open: readonly Turn[]) => number | null,
@@ -138,12 +138,12 @@ export async function everyOrder(
       path.push({ open, asleep, tried: [], chosen, step: null })
       return chosen.call
     }
-    const told = await tried(trial, choose)
+    const violation = await tried(trial, choose)
     const last = path.at(-1)
     if (last !== undefined) last.step ??= director.executed[path.length - 1] ?? null
-    if (told === null) same += 1
+    if (violation === null) same += 1
     else orders += 1
-    if (told !== null && told !== '' && wrong.length < 5) wrong.push(`${told}\n${shown(director)}`)
+    if (violation !== null && violation !== '' && wrong.length < 5) wrong.push(`${violation}\n${shown(director)}`)
     if (orders + same > most) throw new Error(`There are more than ${most} orders`)
   } while (!(untilWrong && wrong.length > 0) && goBack(path))
   return { orders, same, wrong }

@@ -84,12 +84,12 @@ function assertWaits({ runs, waits, broadcasts }: State, now: number): void {
     if (kind === 'run') {
       const other = runs.find(({ id }) => id === target)
       assert.ok(other !== undefined && !isTerminal(other.status), `no_lost_wakeup: ${effect} is registered with an end`)
-      assert.ok(other.watched, 'a run that somebody watches knows it')
+      assert.ok(other.watched, 'a run that another run watches knows it')
     }
     if (delivery !== 'one') continue
     const open = broadcasts.filter((one) => one.topic === target && one.delivery === 'one' && one.takenBy === null)
     const kept = open.filter(({ expiresAt }) => expiresAt === null || expiresAt > now)
-    assert.deepEqual(kept, [], 'no_lost_wakeup: somebody waits on a queue that is not empty')
+    assert.deepEqual(kept, [], 'no_lost_wakeup: a run waits on a queue that is not empty')
   }
 }
 

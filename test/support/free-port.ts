@@ -1,4 +1,4 @@
-// A port on which nobody listens, outside of the range from which the system gives ports to whoever connects. A server
+// A port on which nobody listens, outside of the range from which the system gives ports to clients that connect. A server
 // that is restarted must get its port back; from that range a client that knocks while it is away may be given it.
 
 import { randomInt } from 'node:crypto'

@@ -133,10 +133,10 @@ export function brokenRules(journal: readonly Entry[]): readonly string[] {
   const [end] = ends
   if (ends.length !== 1 || end !== journal.at(-1)) broken.push('There is not one end, and nothing after it')
   // What is known last of a step counts: it happened, or nobody knows, or it did not.
-  const told = of('step-succeeded', 'step-failed', 'abandoned').filter(
+  const outcomes = of('step-succeeded', 'step-failed', 'abandoned').filter(
     ({ kind, meta }) => kind !== 'abandoned' || isUndoable(meta),
   )
-  const known = new Map(told.map((entry) => [entry.name, entry]))
+  const known = new Map(outcomes.map((entry) => [entry.name, entry]))
   const undoable = [...known.values()].filter(({ meta }) => isUndoable(meta))
   const undone = of('undone', 'undo-failed').map(({ name }) => name)
   const inOrder = undoable.toSorted((one, other) => other.seq - one.seq)

@@ -21,7 +21,7 @@ export type Program =
   /** Several who await one step, each going on after some more awaits. */
   | { readonly do: 'share'; readonly name: string; readonly waits: readonly number[]; readonly part: Program }
   /** A step that nobody awaits. */
-  | { readonly do: 'loose'; readonly name: string }
+  | { readonly do: 'unawaited'; readonly name: string }
 
 /** `at once` and `throws at once` are not gated: the order in which they end is not the test's to choose. */
 export type Ends =
@@ -144,9 +144,9 @@ export class Play {
         )
       case 'share':
         return this.share(program, ctx, note, path)
-      case 'loose':
+      case 'unawaited':
         this.step({ name: program.name, ends: 'well', undo: null }, ctx).catch(() => undefined)
-        return 'loose'
+        return 'unawaited'
     }
   }
 

@@ -50,7 +50,7 @@ export function programs(mood: keyof typeof endings = 'any', { early = true } = 
           until: fc.boolean(),
         }),
       },
-      { weight: 1, arbitrary: fc.record({ do: fc.constant('loose' as const), name }) },
+      { weight: 1, arbitrary: fc.record({ do: fc.constant('unawaited' as const), name }) },
       {
         weight: early ? 2 : 0,
         arbitrary: fc.record({

@@ -98,8 +98,8 @@ export interface RigOptions {
   readonly transact?: Host['transact']
   /** Called with each transition before the store gets it; may throw in the store's stead. */
   readonly onCommit?: (transition: Transition) => void
-  /** Tells the reason of a cancellation with the refusal that comes of it. @default true */
-  readonly tellsWhy?: boolean
+  /** Gives the reason of a cancellation with the refusal that comes of it. @default true */
+  readonly givesReason?: boolean
 }
 
 export interface Line {
@@ -208,7 +208,7 @@ export class FunctionRig {
       this.gatesMade.push({ step, attempt: tools.attempt, tools, succeed: resolve, fail: reject })
     })
 
-  /** Attempts that are running, in the order in which they began; also those that were told to stop. */
+  /** Attempts that are running, in the order in which they began; also those that were asked to stop. */
   get gates(): readonly Gate[] {
     this.gatesMade = this.gatesMade.filter(({ tools }) => (tools as Attempt).isOpen)
     return this.gatesMade
@@ -279,7 +279,7 @@ export class FunctionRig {
 
   private makeCommitter(): Batcher<Transition, Committed, Acknowledged> {
     const controlRequestOf = (runId: string): ControlRequest | null => {
-      return this.options.tellsWhy === false ? null : this.store.row(runId).controlRequest
+      return this.options.givesReason === false ? null : this.store.row(runId).controlRequest
     }
     return new Batcher<Transition, Committed, Acknowledged>(this.ports, {
       flush: (transitions) => this.commit(transitions),

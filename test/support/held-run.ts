@@ -1,4 +1,4 @@
-// A run that a rig holds, and what may happen to it from outside: it is claimed anew, its process dies, somebody controls it.
+// A run that a rig holds, and what may happen to it from outside: it is claimed anew, its process dies, an operator controls it.
 
 import type { Claim, Definition, Departure, DepartureListener, Frame } from '../../src/core/definition/definition.ts'
 import type { Entry } from '../../src/core/model/entry.ts'
@@ -69,7 +69,7 @@ export class Held {
     if (status === 'running' || status === 'cancelling') this.rig.store.takeOver(this.runId)
   }
 
-  /** Somebody cancels the run. Its holder hears of it with its next beat, or with the answer to its next commit. */
+  /** An operator cancels the run. Its holder hears of it with its next beat, or with the answer to its next commit. */
   async cancel(reason: string | null = null, heard: 'now' | 'later' = 'now'): Promise<ControlResult> {
     return this.controlled(this.rig.store.control(this.runId, { kind: 'cancel', mode: 'cooperative', reason }), heard)
   }
@@ -78,7 +78,7 @@ export class Held {
     return this.controlled(this.rig.store.control(this.runId, { kind: 'pause', reason, note: 'a note' }), heard)
   }
 
-  /** Somebody lets a paused run go on, or a failed one, with repairs of its journal if there are any. */
+  /** An operator lets a paused run go on, or a failed one, with repairs of its journal if there are any. */
   async revive(kind: 'resume' | 'retry', amend: Revival['amend'] = []): Promise<ControlResult> {
     return this.controlled(this.rig.store.control(this.runId, { kind, note: null, amend, seq: null }), 'later')
   }

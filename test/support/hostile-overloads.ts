@@ -1,6 +1,6 @@
-// A database in which somebody who may create in `public`, as everybody may by default up to Postgres 14, has put an operator or
+// A database in which a role that may create in `public`, as every role may by default up to Postgres 14, has put an operator or
 // a function of their own beside each that our statements use. Postgres picks one of `public` where its types fit better than
-// those of `pg_catalog`; here whoever runs one is told. Those whose types are the same are there as well: they lose.
+// those of `pg_catalog`; here a statement that runs one fails. Those whose types are the same are there as well: they lose.
 
 import { Client } from 'pg'
 import { freshDatabase } from './postgres-shared.ts'

@@ -4,14 +4,14 @@
 
 import { createSeededRandom } from '../../src/testing/index.ts'
 
-/** So many turns in which nobody asks to go on, and somebody waits: then nothing will ever happen again. */
+/** So many turns in which nobody asks to go on, and a party waits: then nothing will ever happen again. */
 const mostIdleTurns = 20
 
 export class Interleaver {
   /** The statements that were let on, in order. */
   readonly executed: string[] = []
   private readonly random
-  /** Out of ten times, how often whoever went on last goes on. */
+  /** Out of ten times, how often the party that went on last goes on. */
   private readonly patience: number
   private readonly waiting: { readonly statement: string; readonly goOn: () => void }[] = []
   private isDriving = false

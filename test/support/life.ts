@@ -1,4 +1,4 @@
-// One run and everything that can befall it, in a time that the test owns: a world in which somebody cancels, pauses and
+// One run and everything that can befall it, in a time that the test owns: a world in which an operator cancels, pauses and
 // resumes, steps complete and fail, time runs out, processes crash and others take over, in any order. Afterwards the world
 // heals, and the run must have come to exactly one end.
 
@@ -28,7 +28,7 @@ interface Process {
 
 export class Life {
   readonly clock = createVirtualClock()
-  /** Steps that were begun although their worker had been told to cancel, and when that was. */
+  /** Steps that were begun although their worker had been asked to cancel, and when that was. */
   readonly late: string[] = []
   lateFrom = Infinity
   private cancelledAt: number | null = null
@@ -37,7 +37,7 @@ export class Life {
   private store!: Store
   private operator!: Holdfast
   private run!: RunHandle<unknown>
-  /** Functions of steps that wait to be told how they end. */
+  /** Functions of steps that wait to be given how they end. */
   private readonly open: ((fails: boolean) => void)[] = []
 
   private readonly definition = workflow('life', async (ctx) => {
@@ -210,7 +210,7 @@ export function faults(journal: readonly JournalEntry[], status: string, fatesSu
   const ways = happened.filter((name) => names.includes(name)).toReversed()
   say(ways.join() === names.join(), `undone in the order ${names.join()}, done in the order ${happened.join()}`)
   if (status === 'succeeded') say(names.length === 0, 'a run that succeeded was undone')
-  // Whoever does not wait for anything leaves everything as it is; otherwise all that was done is undone.
+  // A program that does not wait for anything leaves everything as it is; otherwise all that was done is undone.
   const isPatient = !fatesSuffered.includes('cancel now')
   if (status !== 'succeeded' && isPatient)
     say(names.length === happened.length, `${happened.join()} done, ${names.join()} undone`)

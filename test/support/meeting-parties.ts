@@ -62,7 +62,7 @@ export function endAndWatch(childFirst: boolean, how: 'commit' | 'cancel'): Meet
         assert.deepEqual(
           messages.map(({ kind, name }) => [kind, name]),
           [['ended', child.runId]],
-          'it is told once',
+          'it is notified once',
         )
         const row = after.runs.find(({ id }) => id === parent.runId)
         assert.equal(row?.session === null, released(watched))
@@ -80,9 +80,9 @@ export function broadcastAndSubscribe(topic: TopicRules): Meeting {
     const sent = world.broadcast({ topic, id: 'b' })
     return {
       parties: [{ call: () => world.deliver(sent) }, { call: () => world.send(subscribe) }],
-      judge([told], after, executed) {
+      judge([answer], after, executed) {
         const got = messageIds(after, held.runId).length
-        const { runs } = told as { readonly runs?: number }
+        const { runs } = answer as { readonly runs?: number }
         if (topic !== toAll) assert.equal(got, 1, 'it came before or after, and is there')
         else assert.equal(got, runs, 'who was not there does not get it')
         if (isBefore(executed, 1, 0)) assert.equal(got, 1, 'who subscribed before gets it')
@@ -109,11 +109,11 @@ export function broadcastAndUnsubscribe(topic: TopicRules): Meeting {
     const sent = world.broadcast({ topic, id: 'b' })
     return {
       parties: [{ call: () => world.deliver(sent) }, { call: () => world.send(leave) }],
-      judge([told, left], after, executed) {
+      judge([answer, left], after, executed) {
         const got = messageIds(after, held.runId).slice(1)
-        const { runs } = told as { readonly runs?: number }
+        const { runs } = answer as { readonly runs?: number }
         const sent = after.broadcasts.map(broadcastMessageId)
-        assert.deepEqual(got, runs === 1 ? sent : [], 'who was told of is who got it')
+        assert.deepEqual(got, runs === 1 ? sent : [], 'the run that the answer names is the run that got it')
         if (isBefore(executed, 0, 1)) assert.equal(got.length, 1)
         if (isBefore(executed, 1, 0)) assert.equal(got.length, 0, 'who has left gets nothing')
         assert.equal((left as Committed).outcome, 'committed')
@@ -167,10 +167,10 @@ export function endAndSend(name: keyof typeof policies): Meeting {
     const end = ends(world, held)
     return {
       parties: [{ call: () => world.send(end) }, { call: () => world.deliver(second) }],
-      judge([, told], after) {
+      judge([, answer], after) {
         const mine = after.messages.filter(({ runId }) => runId === held.runId)
         const fate = { discard: 'discarded', 'dead-letter': 'dead', broadcast: 'broadcast' }[name]
-        const { outcome } = told as Delivered
+        const { outcome } = answer as Delivered
         const isKept = outcome === 'queued' || name !== 'discard'
         assert.deepEqual(
           mine.map(({ id, fate: given }) => [id, given]),
@@ -263,7 +263,7 @@ export const sendParkAndClaim: Meeting = async (world) => {
           ['next', 'running', 1],
           'who claims it sees the message',
         )
-      } else assert.equal(row?.readiness, released(parked) ? 'ready' : 'leased', 'somebody will see it')
+      } else assert.equal(row?.readiness, released(parked) ? 'ready' : 'leased', 'a worker will see it')
     },
   }
 }
@@ -305,7 +305,7 @@ export const sameKeys: Meeting = async (world) => {
       const children = after.runs.filter(({ parentId }) => parentId !== null)
       assert.deepEqual(children.map(({ key }) => key ?? '').toSorted(), ['k', 'l'], 'each key has one child')
       const refused = after.messages.filter(({ kind }) => kind === 'refused')
-      assert.equal(refused.length, 2, 'whoever has no child is told so')
+      assert.equal(refused.length, 2, 'the parent that got no child is notified')
       for (const { data } of refused) {
         const { by } = JSON.parse(data) as { readonly by: string }
         assert.ok(children.some(({ id }) => id === by))
@@ -315,7 +315,7 @@ export const sameKeys: Meeting = async (world) => {
   }
 }
 
-/** Two runs that wait for each other's end are ended at once: each would have to be told by the other. */
+/** Two runs that wait for each other's end are ended at once: each would have to be notified by the other. */
 export const endBoth: Meeting = async (world) => {
   const pair = [await world.hold(), await world.hold()] as const
   const [one, other] = pair
@@ -325,9 +325,9 @@ export const endBoth: Meeting = async (world) => {
   return {
     parties: pair.map(({ runId }) => ({ call: () => world.control(runId, now, `cancel ${runId}`) })),
     judge(_, after) {
-      const told = after.messages.map(({ kind, runId, fate }) => [kind, runId, fate])
-      assert.equal(told.length, 1, 'the first to end tells the other one, and that ends without having read it')
-      assert.equal(told[0]?.[2], 'discarded')
+      const ends = after.messages.map(({ kind, runId, fate }) => [kind, runId, fate])
+      assert.equal(ends.length, 1, 'the first to end notifies the other one, which ends without having read it')
+      assert.equal(ends[0]?.[2], 'discarded')
       assert.deepEqual(after.waits, [])
     },
   }

@@ -40,7 +40,7 @@ export function createMeetingWorld(
   const clock = createVirtualClock()
   const store = createReadCommittedStore({ clock, schedule, mutations: new Set(mutations) })
   const bench = createContractBench({ store, clock })
-  // The feed tells of all of them: that is one statement more, and so these are all the orders that there are.
+  // The feed lists all of them: that is one statement more, and so these are all the orders that there are.
   const feed = true
   return {
     ...bench,

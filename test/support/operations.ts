@@ -273,7 +273,7 @@ export class Operations {
       token: chances.oneIn(15) ? token - 1 : token,
       extendMs: this.isExchanging ? null : chances.maybe(2, [50, 400, 2_000]),
       ...(chances.oneIn(2) ? { inbox: inbox - chances.below(2) } : {}),
-      // Suspects are rare; a store writes whatever number it is told.
+      // Suspects are rare; a store writes whatever number it is given.
       ...(chances.oneIn(4) ? { begun: Math.max(2, crashes) + chances.below(3) } : {}),
     }))
     if (this.isExchanging) return this.beatForEver(session, rows, claims)

@@ -34,7 +34,7 @@ const documented: Readonly<Record<Method, readonly string[]>> = {
     to waiting | to pending | to succeeded | to failed | to paused | to cancelled | to cancelling |
     parked with nothing new | parked before | kept for a message | kept for a control request | kept for a cancellation |
     refused stale | refused lease-lost | refused not-found | refused cancelling | refused key-taken |
-    of a removed run | started a child | refused a child | told at once | ended and told | ended and cancelled |
+    of a removed run | started a child | refused a child | notified at once | ended and notified | ended and cancelled |
     ended with messages | BUG`),
   deliver: listed(`
     delivered | queued | target-terminated | target-not-found | to a removed run | repeated | kept after the end |
@@ -87,10 +87,10 @@ export function outcomesOf(operation: Operation, answer: unknown, rows: Rows): r
   if (typeof answer === 'object' && answer !== null && 'error' in answer) return [String(answer.error)]
   const once = <Item extends { readonly runId: string }>(
     items: readonly Item[],
-    tell: (item: Item, index: number) => void,
+    visit: (item: Item, index: number) => void,
   ): void =>
     // Of two for one run, the state before the second is not known here.
-    items.forEach((item, index) => items.filter(({ runId }) => runId === item.runId).length === 1 && tell(item, index))
+    items.forEach((item, index) => items.filter(({ runId }) => runId === item.runId).length === 1 && visit(item, index))
 
   switch (operation.method) {
     case 'start': {
@@ -249,9 +249,9 @@ function reachOutcomes(
   const started = outbound?.starts.filter(({ run }) => rows.after(run.id)?.run.parentId === runId).length ?? 0
   if (started > 0) named.push('started a child')
   if (started < (outbound?.starts.length ?? 0)) named.push('refused a child')
-  if (outbound?.watches.length !== 0 && inbox > (before?.run.inbox ?? 0)) named.push('told at once')
+  if (outbound?.watches.length !== 0 && inbox > (before?.run.inbox ?? 0)) named.push('notified at once')
   if (status === null || !isTerminal(status)) return named
-  if (before?.run.watched === true) named.push('ended and told')
+  if (before?.run.watched === true) named.push('ended and notified')
   if ((before?.messages ?? 0) > 0 && after?.messages === 0) named.push('ended with messages')
   const children = outbound?.starts.filter(({ run }) => rows.after(run.id)?.run.status === 'cancelling') ?? []
   if (children.length > 0) named.push('ended and cancelled')

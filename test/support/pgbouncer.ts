@@ -1,5 +1,5 @@
 // Starts PgBouncer in front of a Postgres, in transaction mode: between two transactions a client may be given another
-// server connection, so whatever it set, prepared or listened to in the session is gone or somebody else's. Where
+// server connection, so whatever it set, prepared or listened to in the session is gone or another client's. Where
 // PgBouncer is not installed, `missingPgbouncer` says so, for the tests that are skipped.
 
 import { spawn } from 'node:child_process'

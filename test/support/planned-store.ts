@@ -12,7 +12,7 @@ import { statementPlan, unplanned, type PlannedMethod } from '../read-committed/
 /** One for all stores: each of them would make every promise slower. */
 const calls = new AsyncLocalStorage<string[]>()
 
-/** Told of every call that was answered, with its statements. */
+/** Called with every call that was answered, with its statements. */
 export type OnCall = (method: PlannedMethod, executed: readonly string[]) => void
 
 /** The read-committed store, watched. */
@@ -46,10 +46,10 @@ export function keptToPlan<Subject extends object>(store: Subject, onCall: OnCal
       return async (...given: unknown[]) => {
         const executed: string[] = []
         const answer: unknown = await calls.run(executed, () => Reflect.apply(member, target, given) as unknown)
-        const told = wrong(name, executed)
+        const deviation = wrong(name, executed)
         // Where others have locked all that a call is about, there is nothing to write or commit.
-        if (told !== null && !isBusy(answer))
-          throw new Error(`${name} did not keep to its plan: ${told}. It did ${executed.join(', ')}`)
+        if (deviation !== null && !isBusy(answer))
+          throw new Error(`${name} did not keep to its plan: ${deviation}. It did ${executed.join(', ')}`)
         onCall(name, executed)
         return answer
       }
@@ -67,8 +67,8 @@ function isPlanned(name: string | symbol): name is PlannedMethod {
 }
 
 function wrong(method: PlannedMethod, executed: readonly string[]): string | null {
-  const told = unplanned(method, executed)
-  if (told === null) return null
+  const deviation = unplanned(method, executed)
+  if (deviation === null) return null
   const isRetried = executed.some((_, from) => from > 0 && unplanned(method, executed.slice(from)) === null)
-  return isRetried ? null : told
+  return isRetried ? null : deviation
 }

@@ -1,4 +1,4 @@
-// The roles of a schema, and somebody of each kind who can log in.
+// The roles of a schema, and a login of each kind who can log in.
 
 import { Pool, escapeIdentifier } from 'pg'
 import { patiently } from './patiently.ts'

@@ -74,7 +74,7 @@ describe('the server of a run', () => {
     await end()
   })
 
-  it('that cannot start tells every file why', async () => {
+  it('that cannot start gives every file the reason', async () => {
     const { address, end } = await begin(() => Promise.reject(new Error('there is no Postgres for this machine')))
     const response = await fetch(address)
     expect([response.status, await response.text()]).toEqual([500, 'there is no Postgres for this machine'])

@@ -15,7 +15,7 @@ export type TestStoreOptions = Omit<PostgresStoreOptions, 'now' | 'schema'> & {
   readonly hears?: boolean
   /** The address of the server, if it is not the one that all test files share. `url` is the way to it. */
   readonly server?: string
-  /** Told of every schema that is made, once it is migrated. */
+  /** Called with every schema that is made, once it is migrated. */
   readonly onMade?: (schema: string) => Promise<void>
 }
 

@@ -68,7 +68,7 @@ describe.skipIf(missing !== undefined)(`a Postgres of our own${missing === undef
   })
 
   it('does not run as root', async (context) => {
-    if (process.platform !== 'linux') context.skip('only Linux tells who a process is in /proc')
+    if (process.platform !== 'linux') context.skip('only Linux says who a process is in /proc')
     const client = new Client({ connectionString: cluster.url })
     await client.connect()
     const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')

@@ -199,7 +199,7 @@ class Server {
     return readOrNothing(this.logFile)
   }
 
-  /** Between our look at a port and the server's, somebody else may have taken it. */
+  /** Between our look at a port and the server's, another process may have taken it. */
   async startSomewhere(): Promise<void> {
     for (let tries = 1; ; tries += 1) {
       this.port = await freePort()
@@ -217,7 +217,7 @@ class Server {
       // One that was killed as it began leaves a lock file that names nobody. We know that it is gone; the next one cannot.
       const isNobodys = said.includes('lock file "postmaster.pid" is empty')
       if (isNobodys) rmSync(join(this.place.data, 'postmaster.pid'), { force: true })
-      // Whoever is left of a server that was killed holds on to its memory until he notices.
+      // A process that is left of a server that was killed holds on to its memory until it notices.
       if (tries === 100 || !(isNobodys || said.includes('still in use'))) {
         throw new Error(`Postgres ended before it was ready. It said:\n${this.log.slice(-4000)}`)
       }
@@ -247,7 +247,7 @@ class Server {
     this.logged = this.log.length
     const network = { listen_addresses: '127.0.0.1', port: `${this.port}`, unix_socket_directories: '' }
     const words = Object.entries({ ...settings, ...network }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
-    // The folder on the command line is how leftovers are told from strangers, also where the data is elsewhere.
+    // The folder on the command line is how leftovers are distinguished from strangers, also where the data is elsewhere.
     const args = ['-D', data, '-c', `external_pid_file=${join(folder, pidFile)}`, ...words]
     const log = openSync(this.logFile, 'a')
     const child = spawn(join(bin, 'postgres'), args, {

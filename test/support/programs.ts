@@ -51,7 +51,7 @@ const rounds: Program = {
   play: async ({ ask }) => {
     const start = { id, key: 'counter', idempotencyKey: 'once' }
     await ask((holdfast) => holdfast.start('count', 1, start))
-    // Whoever asks again under the same key gets the same run.
+    // A start that is repeated under the same key gets the same run.
     await ask((holdfast) => holdfast.start('count', 1, { idempotencyKey: 'once' }))
   },
 }
@@ -159,7 +159,7 @@ const secondChance: Program = {
   },
 }
 
-/** Whoever repeats a request that took effect is told that there is nothing to do. */
+/** A request that is repeated after it took effect is answered that there is nothing to do. */
 async function granted(controlled: Promise<unknown>): Promise<void> {
   await controlled.catch((error: unknown) => {
     if ((error as { readonly code?: unknown }).code !== 'WRONG_STATUS') throw error

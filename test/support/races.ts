@@ -25,7 +25,7 @@ function parkAgainstDeliver(count: number): Race {
     const { hold, transition, send, deliver, message, run, mailbox } = world
     const held = await hold()
     const park = transition(held, { append: [wait], status: 'waiting', parkIf: { inbox: 0 } })
-    const [parked, ...told] = (await world.atOnce<unknown[]>(
+    const [parked, ...deliveries] = (await world.atOnce<unknown[]>(
       () => send(park),
       ...times(count, () => deliver(message(held.runId))),
     )) as [Committed, ...Delivered[]]
@@ -40,8 +40,9 @@ function parkAgainstDeliver(count: number): Race {
     )
     assert.equal(parked.outcome, 'committed')
     assert.equal(row.session === null, parked.released, 'the holder knows whether it still holds the run')
-    if (!parked.released) assert.ok(parked.inbox > 0, 'whoever must look again is told that something is there')
-    const delivered = told.filter(({ outcome }) => outcome === 'delivered').length
+    if (!parked.released)
+      assert.ok(parked.inbox > 0, 'the run that must look again is answered that something is there')
+    const delivered = deliveries.filter(({ outcome }) => outcome === 'delivered').length
     assert.equal(delivered, parked.released ? 1 : 0, 'one of them wakes it, if it was asleep')
     await assertGapless(world, held.runId)
   }
@@ -143,7 +144,7 @@ const rescueAgainstCommit: Race = async (world) => {
   await assertGapless(world, held.runId)
 }
 
-/** While somebody takes runs from a holder that seemed dead, that gives one back, and a process that is new holds it. */
+/** While a rescuer takes runs from a holder that seemed dead, that gives one back, and a process that is new holds it. */
 const rescueAgainstNewcomer: Race = async (world) => {
   const { store, beat, hold, clock, claim, rescue, run } = world
   await beat('dead')
@@ -308,7 +309,7 @@ const watchAgainstEnd: Race = async (world) => {
   assert.deepEqual(
     messages.map(({ kind, name }) => [kind, name]),
     [['ended', watched.runId]],
-    'it is told once',
+    'it is notified once',
   )
   const row = await run(watcher.runId)
   assertNobodySleeps(row, messages.length)
@@ -350,7 +351,7 @@ const readersOfTheFeed: Race = async (world) => {
     ...held.map((one) => async () => {
       for (let round = 0; round < 3; round += 1) await commit(one)
     }),
-    // One flush, of which the feed tells a half.
+    // One flush, of which the feed lists a half.
     () => store.commit([transition(quiet), transition(beside)]),
     follow,
     follow,

@@ -21,7 +21,7 @@ export async function startRelay(target: number): Promise<Relay> {
     ] as const) {
       open.add(socket)
       socket.setNoDelay(true)
-      // `close` follows, and tells the other side.
+      // `close` follows, and notifies the other side.
       socket.on('error', () => undefined)
       socket.on('close', () => {
         open.delete(socket)

@@ -12,7 +12,7 @@ export const lease: Lease = { session: 'here', token: 1 }
 
 interface Journal {
   readonly entries: { readonly name: string | null; readonly transition: string | null }[]
-  /** Whoever holds the run. */
+  /** The session that holds the run. */
   lease: Lease | null
   inbox: number
 }
@@ -116,7 +116,7 @@ export class ScriptedStore implements Pick<Store, 'commit'> {
     return this.journal(runId).entries.map(({ name }) => name)
   }
 
-  /** Somebody else takes the run over. */
+  /** Another session takes the run over. */
   steal(runId: string): void {
     this.journal(runId).lease = { session: 'elsewhere', token: 2 }
   }

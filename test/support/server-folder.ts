@@ -1,5 +1,5 @@
 // Where a server that a test starts keeps its files, and as whom it runs. A folder carries its owner's process id in its
-// name: whoever was killed before he could tidy up is tidied up after by the next one who makes a folder. A server is
+// name: what a killed process left is tidied up by the next one who makes a folder. A server is
 // ended only if its command line names that very folder, because process ids come round again.
 
 import { execFileSync } from 'node:child_process'

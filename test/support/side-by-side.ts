@@ -51,7 +51,7 @@ export class SideBySide {
   private readonly runs = new Map<string, Run>()
   /** The ids of what lies in the oracle's mailboxes. */
   private readonly messages = new Map<string, readonly string[]>()
-  /** What the feed of each has told, in its order. */
+  /** What the feed of each has listed, in its order. */
   private readonly feeds: readonly [Change[], Change[]] = [[], []]
 
   private constructor(oracle: AnyStore, other: AnyStore, feedOrder: FeedOrder) {
@@ -89,9 +89,9 @@ export class SideBySide {
     if (this.isSharded && operation.method === 'claim') this.same('the answer', byIds(answered), byIds(expected))
     else this.same('the answer', answered, expected)
     if (this.isClosed) return { answer: expected, rows: nobody }
-    const told = await this.compareFeeds(this.feedOrder === 'by run' || operation.method === 'rescue')
+    const fed = await this.compareFeeds(this.feedOrder === 'by run' || operation.method === 'rescue')
     // A call does not name every run that it moves, but each of them has an entry, or its row is another one.
-    const touched = distinct([...touchedBy(operation, expected), ...told, ...(await this.moved())])
+    const touched = distinct([...touchedBy(operation, expected), ...fed, ...(await this.moved())])
     const before = new Map(touched.map((id) => [id, this.standings.get(id)]))
     await this.compareRuns(touched)
     const answer = operation.method === 'rescue' ? { ...(expected as Rescued), touched } : expected
@@ -104,7 +104,7 @@ export class SideBySide {
     this.same('everything', this.settled(await snapshot(this.other)), expected)
   }
 
-  /** Compares the feeds, from their beginning, with what they told on the way. */
+  /** Compares the feeds, from their beginning, with what they listed on the way. */
   async compareWholeFeeds(): Promise<void> {
     for (const [index, store] of [this.oracle, this.other].entries()) {
       this.same('the feed', await store.changes(0, all), this.feeds[index])
@@ -122,16 +122,16 @@ export class SideBySide {
   private async compareFeeds(isUnordered: boolean): Promise<readonly string[]> {
     const [oracle, other] = this.feeds
     const expected = await this.news(this.oracle, oracle)
-    const told = await this.news(this.other, other)
+    const fed = await this.news(this.other, other)
     this.same(
       'positions in the feed',
-      told.map(({ position }) => position),
+      fed.map(({ position }) => position),
       expected.map(({ position }) => position),
     )
     // In which order a rescue takes runs is a store's own affair. No run goes backwards: the sort is stable.
     const order = (changes: readonly Change[]): readonly unknown[] =>
       isUnordered ? changes.map(({ runId, entry }) => ({ runId, entry })).toSorted(byRun) : changes
-    this.same('the feed', order(told), order(expected))
+    this.same('the feed', order(fed), order(expected))
     return distinct(expected.map(({ runId }) => runId))
   }
 

@@ -1,4 +1,4 @@
-// Races against somebody's own transaction, which has the row of a run that others concern.
+// Races against another transaction, which has the row of a run that others concern.
 
 import assert from 'node:assert/strict'
 import { ending } from '../../src/testing/contract/drafts.ts'
@@ -43,7 +43,7 @@ const endAgainstStranger: Race = async (world) => {
     () => world.chores(),
     () => world.chores(),
   )
-  for (const { runId } of [first, second]) assert.equal((await mailbox(runId)).length, 1, 'each is told once')
+  for (const { runId } of [first, second]) assert.equal((await mailbox(runId)).length, 1, 'each is notified once')
   assert.deepEqual(await store.doChores(), { worked: false, nextInMs: null })
 }
 
@@ -60,8 +60,8 @@ const broadcastAgainstStranger: Race = async (world) => {
   const send = (id: string) => () => world.deliver(world.broadcast({ id, topic: news, data: id }))
   const letGo = await db.holdRow(tables.runs, first.runId)
   const answers = await world.atOnce(send('1'), send('2'))
-  const told = answers.map((answer) => (answer as { readonly runs?: number }).runs)
-  assert.deepEqual(told, [1, 1], 'nobody waits for the stranger')
+  const counts = answers.map((answer) => (answer as { readonly runs?: number }).runs)
+  assert.deepEqual(counts, [1, 1], 'nobody waits for the stranger')
   await world.chores()
   assert.deepEqual([(await run(first.runId)).inbox, (await run(second.runId)).inbox], [0, 2])
   await clock.advance(1_500)

@@ -62,7 +62,7 @@ export interface Statement {
   readonly turn: number
 }
 
-/** Listens to one client. Whether it is inside a transaction is told by what it asks, so that a pipeline is understood. */
+/** Listens to one client. Whether it is inside a transaction is known by what it asks, so that a pipeline is understood. */
 export class Listener {
   private readonly prepared = new Map<string, string>()
   private readonly portals = new Map<string, string>()

@@ -1,4 +1,4 @@
-// The proxy breaks what it is told to break, at that moment and no other; and it is transparent otherwise.
+// The proxy breaks what it is asked to break, at that moment and no other; and it is transparent otherwise.
 
 import { Client, type ClientConfig } from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -135,7 +135,7 @@ it('a statement is named by its text, however it is sent', async () => {
   await expect(client.query('select 2 as second')).rejects.toThrow('terminated')
 })
 
-it('a client that listens hears nothing more in a blackhole, and is not told', async () => {
+it('a client that listens hears nothing more in a blackhole, and is not notified', async () => {
   const [deaf, hearing] = [await open({ application_name: table }), await open()]
   const heard: string[] = []
   const hear = (name: string, client: Client): Promise<void> =>
@@ -153,7 +153,7 @@ it('a client that listens hears nothing more in a blackhole, and is not told', a
   await hearing.query(`listen ${channel}`)
   const last = hear('hearing', hearing)
   await ask(url, `notify ${channel}, 'first'`)
-  // Nor is the server told: to him it is as if the client had nothing to say. What he says is not heard either.
+  // Nor is the server notified: to it, it is as if the client had nothing to say. What it says is not heard either.
   const backend = `from pg_stat_activity where application_name = '${table}'`
   expect(await ask(url, `select state ${backend}`)).toEqual(['idle'])
   expect(await ask(url, `select pg_terminate_backend(pid, 10000) ${backend}`)).toEqual([true])

@@ -1,6 +1,6 @@
 // Stands between a client and Postgres, understands what passes, and does what networks do, at a moment that is named by
 // counting: the connection breaks before a COMMIT arrives, or after it was obeyed and before the client hears of it; all
-// falls silent while both sides believe that they are connected; the answer is late; what the server tells unasked is lost.
+// falls silent while both sides believe that they are connected; the answer is late; what the server sends unasked is lost.
 // What was struck once is left alone afterwards: who connects again gets through.
 
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
@@ -170,10 +170,10 @@ class Line {
       [server, this.toClient],
     ] as const) {
       socket.setNoDelay(true)
-      // The end is told by `close`, which follows.
+      // The end is reported by `close`, which follows.
       socket.on('error', () => undefined)
       socket.on('close', () => {
-        // Nobody tells the other side when the network is gone.
+        // Nothing notifies the other side when the network is gone.
         if (this.isSilent) return
         other.end()
         this.onEnd()

@@ -53,7 +53,7 @@ it('two tests at once each have their own, and the machine keeps its own', async
   expect(Math.abs(Date.now() - performance.timeOrigin - performance.now())).toBeLessThan(60_000)
 })
 
-it('dates stay dates, however code tells them', async () => {
+it('dates stay dates, however code names them', async () => {
   const kinds = workflow('kinds', {}, async (ctx) =>
     ctx.step('look', () => {
       class Day extends Date {}

@@ -1,4 +1,4 @@
-// A test that awaits a result which nothing can bring any more is told so, with the call that was forgotten.
+// A test that awaits a result which nothing can bring any more gets an error, with the call that was forgotten.
 
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
@@ -80,7 +80,7 @@ describe('a result that is awaited in vain', () => {
     )
   })
 
-  it('tells a script that would otherwise end without a word', { timeout: 30_000 }, () => {
+  it('names it to a script that would otherwise end without a word', { timeout: 30_000 }, () => {
     const program = join(folder(), 'program.mjs')
     writeFileSync(
       program,

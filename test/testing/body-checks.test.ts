@@ -1,4 +1,4 @@
-// A body that does what a replay could not repeat fails the test that runs it, and is told where and what to do instead; also
+// A body that does what a replay could not repeat fails the test that runs it, and the error says where and what to do instead; also
 // when every run comes to the end that it should.
 
 import { randomUUID } from 'node:crypto'
@@ -30,7 +30,7 @@ async function findingsOf(body: (ctx: Context) => unknown): Promise<HoldfastErro
   }
 }
 
-describe('a body that uses the machine is found with file and line, and told what to use instead:', () => {
+describe('a body that uses the machine is found with file and line, and the error says what to use instead:', () => {
   it.each<[string, string, string, (ctx: Context) => unknown]>([
     ['the clock', 'Date.now()', 'ctx.now()', () => void Date.now()], // the clock
     ['a date', 'new Date()', 'ctx.now()', () => void new Date()], // a date
@@ -89,7 +89,7 @@ describe('a body that uses the machine is found with file and line, and told wha
     expect(found?.message).toContain(placeOf('in a function'))
   })
 
-  it('all that it does at one time is told at once', async () => {
+  it('all that it does at one time is reported at once', async () => {
     const found = await findingsOf(async (ctx) => {
       Math.random()
       await ctx.step('work', () => 1)
@@ -196,7 +196,7 @@ describe('a step that nobody awaits', () => {
 })
 
 describe('the author of the test', () => {
-  const careless = workflow('careless', {}, async () => Date.now()) // told
+  const careless = workflow('careless', {}, async () => Date.now()) // careless
 
   it('learns it from close() if nothing said it before, and only once', async () => {
     const t = await createTest({ workflows: [careless] })
@@ -209,7 +209,7 @@ describe('the author of the test', () => {
     for (const act of ['advance', 'crash'] as const) {
       await using t = await createTest({ workflows: [careless] })
       await t.start(careless)
-      await expect(act === 'advance' ? t.advance('1s') : t.crash()).rejects.toThrow(placeOf('told'))
+      await expect(act === 'advance' ? t.advance('1s') : t.crash()).rejects.toThrow(placeOf('careless'))
     }
   })
 
@@ -218,7 +218,7 @@ describe('the author of the test', () => {
     await using t = await createTest({ workflows: [careless], bodyChecks: 'warn', logger })
     await t.start(careless)
     await t.drain()
-    expect(logger.messages('warn')).toEqual([expect.stringContaining(placeOf('told'))])
+    expect(logger.messages('warn')).toEqual([expect.stringContaining(placeOf('careless'))])
   })
 
   it('may switch it off: then the process is left alone', async () => {
@@ -259,7 +259,7 @@ describe('crashEverywhere', () => {
     await expect(crashEverywhere(floating, undefined)).rejects.toThrow(/never awaits step "mail"/)
   })
 
-  it('only logs it, once for all trials, or does not look, if it is told to', async () => {
+  it('only logs it, once for all trials, or does not look, if it is asked to', async () => {
     const logger = createRecordingLogger()
     await crashEverywhere(logs, undefined, { bodyChecks: 'warn', logger })
     const found = logger.messages('warn').filter((message) => message.startsWith('The body of'))

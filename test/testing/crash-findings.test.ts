@@ -1,4 +1,4 @@
-// Workflows that are wrong are found out, and who wrote them is told what to change.
+// Workflows that are wrong are found out, and the error says what to change.
 
 import assert from 'node:assert/strict'
 import { describe, expect, it } from 'vitest'
@@ -128,7 +128,7 @@ describe('a run that', () => {
     expect(found.message).toContain("during: async (t, run) => { await t.drain(); await run.signal('approved', …) }")
   })
 
-  it('has a step that never returns is told so', async () => {
+  it('has a step that never returns is refused', async () => {
     const hanging = workflow('hanging', {}, async (ctx) => ctx.step('hangs', () => new Promise(() => undefined)))
     const found = await findingOf(crashEverywhere(hanging, undefined, { patience: 10, atMost: '1h' }))
     expect(found.message).toContain('step "hangs", whose function has not returned')
@@ -141,7 +141,7 @@ describe('a run that', () => {
     expect(found.message).toMatch(/It has committed 3\d\d times so far\./)
   })
 
-  it('depends on which parallel step is first is told so, unless that is allowed', async () => {
+  it('depends on which parallel step is first is refused, unless that is allowed', async () => {
     const found = await findingOf(crashEverywhere(planted.firstWins, undefined))
     expect(found.message).toContain('What happened: steps finished in the order "post", "express".')
     expect(found.message).toContain('Expected: succeeded "express"\nGot:      succeeded "post"')
@@ -150,7 +150,7 @@ describe('a run that', () => {
     expect(report.orders).toBe(2)
   })
 
-  it('returns something of chance is told so, unless that is allowed', async () => {
+  it('returns something of chance is refused, unless that is allowed', async () => {
     const chance = workflow('chance', {}, async (ctx) => ctx.uuid())
     const found = await findingOf(crashEverywhere(chance, undefined))
     expect(found.message).toContain('"chance" ends otherwise from one run to the next, though no process died.')
@@ -167,7 +167,7 @@ describe('a run that', () => {
     await crashEverywhere(failing, undefined, { ends: 'failed' })
   })
 
-  it('starts a workflow that the test does not name is told to name it', async () => {
+  it('starts a workflow that the test does not name is asked to name it', async () => {
     const child = workflow('child', {}, async () => 1)
     const parent = workflow('parent', { retry: { maxAttempts: 1 } }, async (ctx) => ctx.child(child))
     const found = await findingOf(crashEverywhere(parent, undefined))

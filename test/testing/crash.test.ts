@@ -28,16 +28,16 @@ it('what was recorded stays, and what was under way is done again with the same 
   expect(t.attempts()).toHaveLength(3)
 })
 
-it('nothing of the process that died is ever told: no rejection, no finally, no late result', async () => {
-  const told: string[] = []
+it('nothing of the process that died ever shows: no rejection, no finally, no late result', async () => {
+  const seen: string[] = []
   const order = workflow('order', {}, async (ctx) => {
     try {
       await ctx.step('charge', () => 1)
-      told.push('went on')
+      seen.push('went on')
     } catch {
-      told.push('threw')
+      seen.push('threw')
     } finally {
-      told.push('finally')
+      seen.push('finally')
     }
   })
   await using t = await createTest({ workflows: [order] })
@@ -47,7 +47,7 @@ it('nothing of the process that died is ever told: no rejection, no finally, no 
   await t.crash()
   await t.drain({ time: true })
   await t.advance('1h')
-  expect(told).toEqual(['went on', 'finally'])
+  expect(seen).toEqual(['went on', 'finally'])
 })
 
 it('a run that waits survives, and so does what is sent while nobody is there', async () => {
@@ -93,13 +93,13 @@ it('a run that is replayed whenever it goes on sees the same', async () => {
   expect(t.attempts('first')).toHaveLength(1)
 })
 
-it('a worker that cannot begin is told to whoever makes the test', async () => {
+it('a worker that cannot begin is reported to the code that makes the test', async () => {
   const same = workflow('same', {}, async () => 1)
   const other = workflow('same', {}, async () => 2)
   await expect(createTest({ workflows: [same, other] })).rejects.toMatchObject({ code: 'WORKFLOW_EXISTS' })
 })
 
-it('after close nothing goes on, and whoever waits is told', async () => {
+it('after close nothing goes on, and a caller that waits gets an error', async () => {
   const sleeper = workflow('sleeper', {}, async (ctx) => ctx.sleep('1 day'))
   const t = await createTest({ workflows: [sleeper] })
   const result = (await t.start(sleeper)).result()

@@ -1,4 +1,4 @@
-// Whoever owns the port for effects sees every attempt, of steps, undos and transactions, and decides what becomes of it.
+// The owner of the port for effects sees every attempt, of steps, undos and transactions, and decides what becomes of it.
 
 import Database from 'libsql'
 import { expect, it } from 'vitest'

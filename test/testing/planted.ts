@@ -108,7 +108,7 @@ export const firstWins = workflow('first-wins', {}, async (ctx) => {
   return finished[0]
 })
 
-/** Counts in memory how often it looked: whoever replays it begins to count anew. */
+/** Counts in memory how often it looked: a replay of it begins to count anew. */
 export const neverSure = workflow('never-sure', {}, async (ctx) => {
   let looks = 0
   return ctx.until('sure', () => (looks += 1) > 2, { every: '1h' })

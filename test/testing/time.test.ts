@@ -107,7 +107,7 @@ it('drain lets happen what needs no time, and says what each run waits for', asy
   expect(await run.result()).toBe('by Ada')
 })
 
-it('drain with time goes on until every run has ended or waits for somebody outside', async () => {
+it('drain with time goes on until every run has ended or waits for an outside caller', async () => {
   const forever = workflow('forever', {}, async (ctx) => ctx.receive('never'))
   await using t = await createTest({ workflows: [reminder, forever] })
   const run = await t.start(reminder, 30)
@@ -128,7 +128,7 @@ it('drain with time ends also where a run never does', async () => {
   expect(t.now.toISOString()).toBe('2030-01-06T00:00:00.000Z')
 })
 
-it('drain tells of a token, and of a run that is paused', async () => {
+it('drain names a token, and a run that is paused', async () => {
   const token = workflow('token', {}, async (ctx) => ctx.token<string>())
   await using t = await createTest({ workflows: [token, approval] })
   const completed = await t.start(token)
@@ -154,7 +154,7 @@ it('a run that takes too long fails at that very time', async () => {
   expect(await run.status()).toBe('failed')
 })
 
-it('a step that is under way is told to stop at that very time, and the run fails when its grace is over', async () => {
+it('a step that is under way is asked to stop at that very time, and the run fails when its grace is over', async () => {
   const slow = workflow('slow', {}, async (ctx) => ctx.step('work', () => 1))
   await using t = await createTest({ workflows: [slow] })
   t.slow('work', '1 day')

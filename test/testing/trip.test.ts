@@ -73,7 +73,7 @@ describe('a trip whose hotel fails', () => {
         undo: (flight, step) => takeBack(flight, step),
       })
       const hotel = await ctx.step('hotel', () => Promise.reject(fatal(new Error('No room')))).catch(() => 'none')
-      await ctx.step('tell', () => hotel)
+      await ctx.step('notify', () => hotel)
       await ctx.step('car', () => Promise.reject(fatal(new Error('No car'))))
       await flight
     })

@@ -1,4 +1,4 @@
-// A test that lets a step fail which there is not tests something else than it says: it is told so.
+// A test that lets a step fail which there is not tests something else than it says: it gets an error.
 
 import { expect, it } from 'vitest'
 import { workflow } from '../../src/index.ts'
@@ -53,7 +53,7 @@ it('a run that has not come to its step yet is waited for', async () => {
   await expect(t.close()).rejects.toMatchObject({ code: 'STEP_UNKNOWN', details: { steps: ['mali'], ran: ['charge'] } })
 })
 
-it('a test in which nothing ran is told that', async () => {
+it('a test in which nothing ran fails with that', async () => {
   const t = await createTest({ workflows: [checkout] })
   t.fail('charge')
   await expect(t.close()).rejects.toThrow('No step ran at all.')
@@ -66,7 +66,7 @@ it('a step that ran before, or in another run, is known', async () => {
   t.fail('charge', { run, undo: true })
 })
 
-it('crashEverywhere tells it of what happens during the run', async () => {
+it('crashEverywhere reports it for what happens during the run', async () => {
   const quick = workflow('quick', {}, async (ctx) => ctx.step('charge', () => 1))
   const during = (t: { fail(step: string): void }): void => t.fail('refund')
   await expect(crashEverywhere(quick, undefined, { during })).rejects.toMatchObject({ code: 'STEP_UNKNOWN' })

@@ -1,4 +1,4 @@
-// Two types are equal when neither can be told from the other, `any`, optional and readonly included.
+// Two types are equal when neither can be distinguished from the other, `any`, optional and readonly included.
 
 // oxlint-disable typescript/no-unnecessary-type-parameters -- comparing two generic functions is how types are compared
 

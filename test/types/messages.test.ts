@@ -33,6 +33,23 @@ describe('a call that does not fit', () => {
     ])
   })
 
+  it('is explained by the object that a race takes, where a list or a single wait is raced', () => {
+    const said = compile(`
+      import { workflow } from 'holdfast'
+      workflow('steps', (ctx) => ctx.race([ctx.step('work', () => 1), ctx.sleep('1s')]))
+      workflow('waits', (ctx) => ctx.race([ctx.receive('go'), ctx.sleep('1s')]))
+      workflow('one', (ctx) => ctx.race(ctx.sleep('1s')))
+      workflow('step', (ctx) => ctx.race(ctx.step('work', () => 1)))
+    `)
+    const errors = said.filter((line) => line.startsWith('program.mts'))
+    expect(errors.map((line) => Number(/\((\d+),/.exec(line)?.[1]))).toEqual([3, 4, 5, 6])
+    const text = said.join('\n')
+    expect(
+      text.match(/ctx\.race takes an object with a name for each wait, .* a step cannot be raced/g)?.length,
+    ).toBeGreaterThanOrEqual(4)
+    expect(text).not.toMatch(/frame|isTaken|missing the following properties|Index signature/)
+  })
+
   it('is explained by the step that is no wait, where all are awaited', () => {
     const said = compile(`
       import { workflow } from 'holdfast'

@@ -36,14 +36,14 @@ export async function submitting(holdfast: Holdfast): Promise<void> {
 }
 
 export async function batching(holdfast: Holdfast): Promise<void> {
-  const [started, sent, told] = await holdfast.submitBatch([
+  const [started, sent, broadcast] = await holdfast.submitBatch([
     operation.start(greet, 'Ada'),
     operation.signal({ type: 'greet', key: 'ada' }, 'paid'),
     operation.broadcast(news, { title: 'x' }),
   ])
   expectType<Equal<typeof started, SettledOperation<RunHandle<{ text: string }>>>>(true)
   expectType<Equal<typeof sent, SettledOperation<SignalOutcome>>>(true)
-  expectType<Equal<typeof told, SettledOperation<BroadcastOutcome>>>(true)
+  expectType<Equal<typeof broadcast, SettledOperation<BroadcastOutcome>>>(true)
   const [first] = await holdfast.startMany([{ workflow: greet, input: 'Ada' }, { workflow: 'greet' }])
   expectType<Equal<typeof first, SettledOperation<RunHandle<{ text: string }>>>>(true)
   const many = await holdfast.startMany(['Ada', 'Bob'].map((input) => ({ workflow: greet, input })))

@@ -24,7 +24,7 @@ expectType<Equal<typeof fromTopic, Wait<{ price: number }>>>(true)
 // @ts-expect-error -- misspelt: schema
 ctx.receive('go', { shema: z.string() })
 
-// Races: the tag tells what the value is.
+// Races: the tag says what the value is.
 
 const race = ctx.race({ ok: checked, late: ctx.sleep('2 days'), child: ctx.child(charge, { id: 'a' }) })
 expectType<

@@ -34,7 +34,7 @@ it('a step that is called in a loop, or in branches, is one step, also while it 
   expect(asked).toEqual([loop, loop, loop, branches, branches, loop, loop, loop])
 })
 
-it('of a step that is called in a loop the first nine places are kept, and later calls are told the first', () => {
+it('of a step that is called in a loop the first nine places are kept, and later calls are given the first', () => {
   const places = new CallPlaces()
   const body = {
     step: (name: string, nth: number): void => places.note<typeof body>('step', name, nth, body, 'step'),

@@ -1,4 +1,4 @@
-// What the default logger puts on the console, whatever it is told.
+// What the default logger puts on the console, whatever it is given.
 
 import { describe, expect, it, vi } from 'vitest'
 import { HoldfastError } from 'holdfast'
@@ -17,7 +17,7 @@ function logged(message: string, details?: Record<string, unknown>): string {
 const attack = '\u001B]52;c;ZXZpbA==\u0007\u001B[2K\r\nERROR forged line\u202E\u200B\u009B2J'
 
 describe('the default logger', () => {
-  it('tells a message with its details on one line', () => {
+  it('prints a message with its details on one line', () => {
     expect(logged('A run was recovered.')).toBe('A run was recovered.')
     expect(logged('A run was recovered.', { runId: 'r-1', crashes: 2 })).toBe(
       "A run was recovered. { runId: 'r-1', crashes: 2 }",
@@ -38,12 +38,12 @@ describe('the default logger', () => {
     ['an error below', { cause: new Error(attack) }],
     ['an object that prints itself', { [Symbol.for('nodejs.util.inspect.custom')]: () => attack }],
   ])('lets none of a detail through: %s', (_, value) => {
-    const text = logged('Something was told.', { value })
+    const text = logged('Something was logged.', { value })
     expect(text).not.toMatch(hazardous)
     expect(text).not.toContain('\n')
   })
 
-  it('tells an error by its message, and its frames below, indented', () => {
+  it('prints an error by its message, and its frames below, indented', () => {
     const error = new TypeError(`first\n    at forged (evil.ts:1:1)\nERROR forged line ${attack}`)
     const [first, ...frames] = logged('A step failed.', { error, attempt: 1 }).split('\n')
     expect(first).toContain("A step failed. { error: 'TypeError: first")
@@ -53,7 +53,7 @@ describe('the default logger', () => {
     expect([first, ...frames].join('')).not.toMatch(hazardous)
   })
 
-  it('tells the diff of a drift once, line by line', () => {
+  it('prints the diff of a drift once, line by line', () => {
     const diff = 'The code changed.\n- entry 2: step "a"\n+ the code asks for: step "b"'
     const error = new HoldfastError('DRIFT', diff)
     const [first, ...more] = logged(`Run r is paused (drift): ${diff}`, { run: 'r', error }).split('\n')

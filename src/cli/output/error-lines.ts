@@ -46,8 +46,8 @@ function framesOf(error: unknown): readonly string[] {
   if (typeof error !== 'object' || error === null || !isError(error)) return []
   const { stack, message } = error
   if (typeof stack !== 'string') return []
-  const told = stack.indexOf(message)
-  const frames = told === -1 ? stack : stack.slice(told + message.length)
+  const at = stack.indexOf(message)
+  const frames = at === -1 ? stack : stack.slice(at + message.length)
   return frames
     .split('\n')
     .filter((line) => /^\s+at /.test(line))

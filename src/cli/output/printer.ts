@@ -3,7 +3,7 @@
 
 import { isHoldfastError } from '../../core/errors/error.ts'
 import type { Logger } from '../../core/runtime/ports.ts'
-import { visible } from '../../core/text/printable.ts'
+import { quotedText, visible } from '../../core/text/printable.ts'
 import type { Io } from '../io.ts'
 import { stackLines } from './error-lines.ts'
 import { visibleLines } from './pause-lines.ts'
@@ -117,7 +117,7 @@ export class Printer {
 function noteOfBody(message: string, { run, type, data }: Readonly<Record<string, unknown>>): string {
   const shownData = data === undefined ? '' : ` ${jsonLine(data)}`
   const isNamed = typeof run !== 'string' || typeof type !== 'string' || message.includes(run)
-  return shownData + (isNamed ? '' : ` (run ${run} of "${type}")`)
+  return shownData + (isNamed ? '' : ` (run ${run} of ${quotedText(type)})`)
 }
 
 interface Described {

@@ -242,7 +242,7 @@ async function controlOne(engine: Engine, request: ControlCommand, options: Abor
 }
 
 /**
- * Sends commands to the store, and tells the worker of this process. A run that stays locked for about the storage timeout is
+ * Sends commands to the store, and notifies the worker of this process. A run that stays locked for about the storage timeout is
  * answered `busy`; with `waitsForLocks: false`, every locked run is, at once.
  * @internal
  */

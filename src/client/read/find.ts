@@ -92,7 +92,7 @@ export async function findRuns(engine: Engine, options: FindOptions = {}): Promi
   if (after !== undefined) checkRunCursor(after, 'find({ after })')
   engine.assertOpen()
   const admin = adminOf(engine)
-  // One more than is asked for tells whether there is another page.
+  // One more than is asked for says whether there is another page.
   const page = { limit: limit + 1, ...(after === undefined ? {} : { after }) }
   const wanted = filterOf(filter, engine)
   return abortable('find()', abortSignal, async () => pageOf(engine, await admin.find(wanted, page), limit))

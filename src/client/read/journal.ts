@@ -45,7 +45,7 @@ async function asList(
   { store, payloads }: Engine,
   { runId, after, limit }: JournalRequest,
 ): Promise<readonly JournalEntry[]> {
-  // One more than is handed out tells whether there are more.
+  // One more than is handed out says whether there are more.
   const pages = loadJournal(store, runId, { after, limit: limit ?? mostEntries + 1 })
   const { value: page } = await pages.next()
   const entries = page?.entries ?? []

@@ -76,7 +76,7 @@ export interface ControlRequestView {
   readonly at: Date
 }
 
-/** An entry as the user reads it: its `kind` tells what `name` and `meta` are. */
+/** An entry as the user reads it: its `kind` says what `name` and `meta` are. */
 export type JournalEntry = {
   [Kind in EntryKind]: {
     readonly seq: number
@@ -91,7 +91,7 @@ export type JournalEntry = {
   }
 }[EntryKind]
 
-/** The run with its end or its pause, as its last entry tells it. A payload that cannot be read is marked; the rest is shown. */
+/** The run with its end or its pause, as its last entry records it. A payload that cannot be read is marked; the rest is shown. */
 export async function viewOf(run: Run, last: Entry | undefined, payloads: Payloads): Promise<RunView> {
   const view = rowView(run)
   if (last?.kind === 'paused') {

@@ -63,7 +63,7 @@ export async function unreadMessages(engine: Engine, reference: RunReference): P
 }
 
 /** A sentence about messages that no wait has asked for, whose names may be misspelt; nothing if there are none. */
-export function strayText(unread: readonly UnreadName[], awaited: readonly string[] = []): string {
+export function unreadText(unread: readonly UnreadName[], awaited: readonly string[] = []): string {
   const names = unread.filter(({ isAwaited }) => !isAwaited).map(({ name }) => name)
   if (names.length === 0) return ''
   const meant = names.map((name) => didYouMean(name, awaited)).find((text) => text !== '') ?? ''

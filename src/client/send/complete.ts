@@ -1,4 +1,4 @@
-// Completes a wait from outside with a completion token that its run has issued. The answer to a forged token tells nothing
+// Completes a wait from outside with a completion token that its run has issued. The answer to a forged token reveals nothing
 // about any run, not even whether it exists.
 
 import { bug } from '../../core/errors/error.ts'

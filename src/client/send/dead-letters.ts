@@ -74,7 +74,7 @@ export async function listDeadLetters(engine: Engine, options: DeadLetterOptions
     ...(name === undefined ? {} : { name: checkSignalName(isTopic(name) ? name.name : name, 'A topic') }),
     ...(run === undefined ? {} : { runId: idOf(run) }),
   }
-  // One more than is asked for tells whether there is another page.
+  // One more than is asked for says whether there is another page.
   const page: Page = { limit: limit + 1, ...(after === undefined ? {} : { after }) }
   const admin = lettersOf(engine)
   const found = await abortable('deadLetters()', abortSignal, () => admin.deadLetters(filter, page))

@@ -12,6 +12,7 @@ import type { Due } from '../../core/model/due.ts'
 import type { NewRun } from '../../store.ts'
 import { checkAbortSignal, type AbortOption } from '../abort-option.ts'
 import { idOf, type RunReference } from '../run-reference.ts'
+import { quotedText } from '../../core/text/printable.ts'
 
 export interface StartOptions extends AbortOption {
   /** The id of the run: a UUID of version 7. Starting the same id again gives the run that exists. @default a new one */
@@ -175,7 +176,7 @@ function keyOf(
   if (keyScope !== unique.scope) {
     throw new HoldfastError(
       'INVALID_OPTION',
-      `The runs of "${type}" are unique by its own scope, ${shown(unique.scope)}. The scope ${shown(scope)} says something else: leave it out.`,
+      `The runs of ${quotedText(type)} are unique by its own scope, ${shown(unique.scope)}. The scope ${shown(scope)} says something else: leave it out.`,
       { details: { type, scope: keyScope, own: unique.scope } },
     )
   }
@@ -185,7 +186,7 @@ function keyOf(
     return { key: own, keyScope }
   throw new HoldfastError(
     'INVALID_OPTION',
-    `The key of a run of "${type}" is read from its input: ${shown(own)}. The key ${shown(key)} says something else: leave it out.`,
+    `The key of a run of ${quotedText(type)} is read from its input: ${shown(own)}. The key ${shown(key)} says something else: leave it out.`,
     { details: { type, key, own } },
   )
 }

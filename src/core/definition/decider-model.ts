@@ -1,6 +1,6 @@
 // The interface between the decider style and the engine: how the journal of an instance is folded, and what follows from
 // inputs. All of it is pure and synchronous; it writes nothing. The engine reads the journal, offers inputs, commits what was
-// decided, and tells whether that was committed. It knows nothing else of the style.
+// decided, and says whether that was committed. It knows nothing else of the style.
 //
 // An instance may have several batches that are decided and not committed: they were decided one after the other, and are
 // committed in that order, or all of them are rolled back.
@@ -190,7 +190,7 @@ export interface EffectRequest {
 }
 
 export interface StartRequest {
-  /** The number of the entry that tells of it. */
+  /** The number of the entry that records it. */
   readonly seq: number
   readonly workflow: Definition | string
   readonly input: unknown
@@ -198,7 +198,7 @@ export interface StartRequest {
 }
 
 export interface SignalRequest {
-  /** The number of the entry that tells of it. */
+  /** The number of the entry that records it. */
   readonly seq: number
   readonly to: string | { readonly workflow: Definition | string; readonly key: string }
   readonly name: string

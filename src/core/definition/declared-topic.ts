@@ -4,7 +4,7 @@ import { HoldfastError } from '../errors/error.ts'
 import { toMs, type Duration } from './duration.ts'
 import { isRunId } from '../model/run-id.ts'
 import type { MessagePolicy } from '../model/topic.ts'
-import { isPrintable } from '../text/printable.ts'
+import { isPrintable, quotedText } from '../text/printable.ts'
 import { isSchema, validate, type Schema } from './schema.ts'
 import { checkOptions, didYouMean, shown } from '../text/suggest.ts'
 import { completionPrefix } from '../completion/completion-token.ts'
@@ -50,7 +50,7 @@ export const longestName = 200
  */
 export function topic<Payload = unknown>(name: string, options: TopicOptions<Payload> = {}): Topic<Payload> {
   checkSignalName(name, 'A topic')
-  const where = `Topic "${name}"`
+  const where = `Topic ${quotedText(name)}`
   checkOptions(options, ['schema', 'delivery', 'retain', 'onUnread'], where)
   const { schema, delivery = 'all', retain = 0 } = options
   if (schema !== undefined && !isSchema(schema)) {

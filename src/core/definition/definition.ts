@@ -157,6 +157,8 @@ export interface Host {
    * @default nothing is remembered
    */
   firstMet?(run: Pick<Run, 'id' | 'seq'>): number | null
+  /** Takes note of an attempt that failed and is followed by another one. @default it is only in the journal */
+  attemptFailed?(failed: FailedAttempt): void
   /** The interval of polling a condition without a notification. */
   readonly untilIntervalMs: number
   /**
@@ -177,6 +179,17 @@ export interface Host {
    * themselves
    */
   readonly tokenKey?: string | null
+}
+
+/** An attempt of a step, of its undo or of a body that failed, and is followed by another one. */
+export interface FailedAttempt {
+  readonly run: Pick<Run, 'id' | 'type'>
+  /** Null for the body. */
+  readonly step: string | null
+  readonly kind: 'do' | 'undo'
+  readonly attempt: number
+  readonly delayMs: number
+  readonly error: unknown
 }
 
 /** A run that another one starts. */

@@ -5,7 +5,7 @@ import type { Run, RunStatus } from './run.ts'
 
 /** Queries for people and pages. They may be slow; nothing that moves runs depends on them. */
 export interface StoreAdmin {
-  /** Runs that match all of the filter, newest first: by id, which tells when it was made. */
+  /** Runs that match all of the filter, newest first: by id, which says when it was made. */
   find(filter: RunFilter, page: Page): Promise<readonly Run[]>
 
   /** How many match, counted no further than to `atMost`. */

@@ -206,7 +206,7 @@ export function objection(
 
 /**
  * Whether the lease ends with a holder's transition that takes effect. The lease stays if the transition does not end
- * it, or if the holder has something to handle: a control request, or a message that the run would wait for. `hasMessageAfter` tells
+ * it, or if the holder has something to handle: a control request, or a message that the run would wait for. `hasMessageAfter` says
  * whether a message of those names has arrived after a position and was not taken; it is called only if it matters.
  */
 export function endsLease(

@@ -106,7 +106,7 @@ export function damagedRow(place: Place, what: string, why: string): HoldfastErr
 }
 
 /**
- * PAYLOAD_CORRUPT for the payload at a place. The message tells the place and the reason, never the content; `key` is the id of
+ * PAYLOAD_CORRUPT for the payload at a place. The message names the place and the reason, never the content; `key` is the id of
  * the key that is missing, if that is the reason.
  */
 export function corrupt(place: Place, reason: string, cause: unknown, key?: string): HoldfastError {

@@ -64,12 +64,17 @@ export function pausedLine(run: LoggedRun, reason: PausedMeta['reason'], note: s
 
 /** The line of a log about a run that has failed for good: an operator learns of it even if no code waits for the result. */
 export function failedLine(run: LoggedRun, error: unknown): string {
-  const message = messageOf(error)
-  return runLine(run, `failed: ${message.length > longestMessage ? `${message.slice(0, longestMessage)}…` : message}`)
+  return runLine(run, `failed: ${shortMessage(error)}`)
 }
 
 /** The most characters of an error in a line of a log: an error may quote a whole document. */
 const longestMessage = 2_000
+
+/** The message of an error, as far as a line of a log has room for it. */
+export function shortMessage(error: unknown): string {
+  const message = messageOf(error)
+  return message.length > longestMessage ? `${message.slice(0, longestMessage)}…` : message
+}
 
 /** An entry in words. */
 export function shownEntry({ seq, name }: Pick<Entry, 'name' | 'seq'>): string {

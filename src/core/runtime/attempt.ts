@@ -135,7 +135,7 @@ export class Attempt extends LazyAbortSignal implements StepTools {
     }
   }
 
-  /** Calls the function, through the effects port if there is one. Its outcome is the caller's to tell. */
+  /** Calls the function, through the effects port if there is one. Its outcome is the caller's to report. */
   call(perform: (tools: StepTools) => unknown): unknown {
     const { scopes } = this.frame.host.ports
     if (scopes?.follows(this.frame.run.type, this.calledAs) !== true) return this.perform(perform)
@@ -176,7 +176,7 @@ export class Attempt extends LazyAbortSignal implements StepTools {
     return true
   }
 
-  /** Closes the attempt and tells its function to stop. */
+  /** Closes the attempt and signals its function to stop. */
   abort(reason: unknown): void {
     if (this.state === 'sealed' || !this.close()) return
     this.state = 'aborted'

@@ -10,7 +10,7 @@ export interface BackoffBounds {
 
 const usual: BackoffBounds = { firstMs: 10, longestMs: 1_000 }
 
-/** Returns a function that tells how long to pause, each time about twice as long as the time before. */
+/** Returns a function that says how long to pause, each time about twice as long as the time before. */
 export function createBackoffDelays(random: Random, { firstMs, longestMs }: BackoffBounds = usual): () => number {
   let ms = Math.min(firstMs, longestMs)
   return () => {

@@ -80,9 +80,9 @@ export interface DeciderOptions<State, Input extends Typed, Event extends Typed,
   readonly effects?: EffectOptions<EffectOf<Outcome>, Input>
   /** How failing effects and timers are tried again. @default 'patient', five attempts */
   readonly retry?: Retry
-  /** The input that tells of an effect that gave up. @default none, it is only a dead letter */
+  /** The input that reports an effect that gave up. @default none, it is only a dead letter */
   readonly onDeadLetter?: (effect: EffectOf<Outcome>, error: unknown) => NoInfer<Input> | InputLiteral | void
-  /** The input that tells of a timer whose input could not be decided. @default none, it is only a dead letter */
+  /** The input that reports a timer whose input could not be decided. @default none, it is only a dead letter */
   readonly onDeadTimer?: (timer: DeadTimer<Input>, error: unknown) => NoInfer<Input> | InputLiteral | void
   /** Recognises repeated inputs that have no command id of their own. @default only command ids are known */
   readonly dedup?: DedupOptions

@@ -5,7 +5,7 @@
 //   a message that fails                                   recorded as failed: it leaves the mailbox
 //   the result of an effect that fails                     nothing of it is recorded: the attempt of the effect has failed
 //   a timer that fails                                     recorded as a failed attempt, and due again later, until it gives up
-//   a dead letter whose input fails                        recorded as failed, after the outcome that it tells of
+//   a dead letter whose input fails                        recorded as failed, after the outcome that it reports
 //   the input that the run was started with                rejected or failed: the run is over
 
 import type { Answer, Decided, Failed, Offer } from '../../core/definition/decider-model.ts'
@@ -80,7 +80,7 @@ export class Batch {
     return { answers, begun, fired, isCut, append, takes, settles, effects, starts, signals, end }
   }
 
-  /** Whether the instance is over; not if that cannot be told, which every input then fails with. */
+  /** Whether the instance is over; not if that cannot be known, which every input then fails with. */
   private get isOver(): boolean {
     try {
       return this.fold.isOver
@@ -197,7 +197,7 @@ export class Batch {
     return answer
   }
 
-  /** Records that something gave up, and decides the input that tells of it. */
+  /** Records that something gave up, and decides the input that reports it. */
   private deadLetter(
     from: InputSource,
     outcome: Parameters<TransitionDraft['add']>[0],

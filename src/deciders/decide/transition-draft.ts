@@ -104,7 +104,7 @@ export class TransitionDraft {
   private failure(error: unknown, kind: EntryKind, name: string | null): string {
     const { texts } = this.fold.options
     const text = texts.encodeFailure(error, this.next, kind, name)
-    // An author's error may carry anything: it must not keep from being recorded what it tells of.
+    // An author's error may carry anything: it must not keep from being recorded what it reports.
     if (text.length <= longestFailure) return text
     return texts.encodeFailure(new Error(messageOf(error).slice(0, longestFailure / 64)), this.next, kind, name)
   }

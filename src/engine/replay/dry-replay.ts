@@ -10,6 +10,7 @@ import type { Payloads } from '../../core/payload/payload.ts'
 import type { Cancel, Ports } from '../../core/runtime/ports.ts'
 import type { Run, ControlRequest } from '../../core/model/run.ts'
 import type { Transition } from '../../core/model/transition.ts'
+import { quotedText } from '../../core/text/printable.ts'
 
 export interface Lent {
   readonly ports: Ports
@@ -150,7 +151,7 @@ class ReplayTimeout {
 function restless({ id, type }: Run): HoldfastError {
   return new HoldfastError(
     'DRIFT',
-    `The body of "${type}" does not come to rest when run ${id} is replayed: it awaits something that no step, wait or ` +
+    `The body of ${quotedText(type)} does not come to rest when run ${id} is replayed: it awaits something that no step, wait or ` +
       'resource stands for. Do such work inside a step, so that a replay need not do it again.',
     { details: { runId: id, type } },
   )

@@ -5,6 +5,7 @@ import { HoldfastError, isHoldfastError, messageOf, type ErrorCode } from '../..
 import { nowhere } from '../../core/payload/place.ts'
 import type { Run } from '../../core/model/run.ts'
 import type { BodyOutcome, ReplayResult, UnfinishedBody } from './replay-run.ts'
+import { quotedText } from '../../core/text/printable.ts'
 
 /** These are no errors of the body, and say themselves what to do. */
 const shownAsTheyAre: readonly ErrorCode[] = ['DRIFT', 'PAYLOAD_CORRUPT', 'STORE_UNAVAILABLE']
@@ -25,7 +26,7 @@ export function disagreementOf(
     case 'ends-otherwise': {
       const { recorded, now } = replayed
       const message =
-        `The code ends differently than run ${id} of "${type}" did. The journal says: ${endText(recorded)}. Now: ${endText(now)}. ` +
+        `The code ends differently than run ${id} of ${quotedText(type)} did. The journal says: ${endText(recorded)}. Now: ${endText(now)}. ` +
         'Take every value that the end depends on from the input, a step, ctx.now, ctx.random or ctx.uuid.'
       return new HoldfastError('DRIFT', message, { details: { ...details, recorded, now } })
     }
@@ -33,7 +34,7 @@ export function disagreementOf(
       const { error } = replayed
       if (isHoldfastError(error) && shownAsTheyAre.includes(error.code)) return error
       const message =
-        `The body of "${type}" throws where it did not when run ${id} was recorded: ${messageOf(error)}. A run at this point ` +
+        `The body of ${quotedText(type)} throws where it did not when run ${id} was recorded: ${messageOf(error)}. A run at this point ` +
         'would fail, or be tried again, with this code.'
       return new HoldfastError('DRIFT', message, { cause: error, details })
     }

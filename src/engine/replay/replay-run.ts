@@ -1,4 +1,4 @@
-// Shows a body its recorded journal and tells whether the two agree. Nothing is begun, written or sent.
+// Shows a body its recorded journal and says whether the two agree. Nothing is begun, written or sent.
 //
 // Entries that the end of a run brought about are taken out before, so that no undo work is ever begun: the body is replayed,
 // and its end is compared with the recorded one. A cancellation, a timeout and a dead process are not caused by the body, and

@@ -4,7 +4,7 @@
 
 import type { Entry } from '../../core/model/entry.ts'
 import type { Loaded, LoadRequest, Store } from '../../store.ts'
-import { noMessages } from '../batch/mailer.ts'
+import { noMessages } from '../batch/message-sender.ts'
 import { bytesAtOnce } from '../batch/turn-loads.ts'
 
 /** How many entries on one page. */

@@ -212,7 +212,7 @@ function unknownOutcome(cause: unknown): HoldfastError {
   return new HoldfastError(
     'STORE_UNAVAILABLE',
     'The answer to the COMMIT of a transaction is missing: it may or may not have taken effect. The run is given back; its journal ' +
-      `will tell. ${messageOf(cause)}`,
+      `will show it. ${messageOf(cause)}`,
     { cause },
   )
 }

@@ -13,6 +13,7 @@ import type { ChildOptions, ReceiveOptions, TransactionStepOptions } from './con
 import { checkWorkflow } from './call-checks.ts'
 import { checkIsolation, noTimeout, notAFunction } from './misuse.ts'
 import type { ChildSpec, OnParentEnd } from '../waits/wait-case.ts'
+import { quotedText } from '../../core/text/printable.ts'
 
 /** The schema of a wait for a signal of that name, or for a token: null. */
 export function checkSchema(options: ReceiveOptions<unknown>, signal: string | null): Schema | undefined {
@@ -67,7 +68,7 @@ export function stepSpec(
   policy: RetryPolicy,
   isTransaction: boolean,
 ): StepSpec {
-  const where = `step "${name}"`
+  const where = `step ${quotedText(name)}`
   checkOptions(options, isTransaction ? transactionOptionNames : stepOptionNames, where, retryNames)
   const { undo, retry, timeout, isolation } = options
   if (undo !== undefined && typeof undo !== 'function') throw notAFunction(`The undo of ${where}`)

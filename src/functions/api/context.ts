@@ -184,14 +184,14 @@ export interface Context<Input = unknown> {
    * @example
    * const { tag, value } = await ctx.race({ approved: ctx.receive('approved'), late: ctx.sleep('2 days') })
    */
-  race<const Waits extends Readonly<Record<string, unknown>>>(waits: Waits & Raceable<Waits>): Wait<RaceResult<Waits>>
+  race<const Waits extends object>(waits: Waits & Raceable<Waits>): Wait<RaceResult<Waits>>
 
   /** Waits for all of these, a list or an object, and fails with the first that does. For steps there is `Promise.all`. */
   all<const Waits extends readonly unknown[] | Readonly<Record<string, unknown>>>(
     waits: Waits & Joinable<Waits>,
   ): Promise<AllResult<Waits>>
 
-  /** Waits for the end of a run of any workflow, and tells how it ended. An unknown run is RUN_NOT_FOUND. */
+  /** Waits for the end of a run of any workflow, and says how it ended. An unknown run is RUN_NOT_FOUND. */
   waitFor<Output = unknown>(run: string | { readonly id: string }): Wait<RunOutcome<Output>>
 
   /**

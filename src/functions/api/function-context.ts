@@ -39,9 +39,10 @@ import { decodeAt, encodeNext } from '../replay/journal-text.ts'
 import { until, untilMs } from './until.ts'
 import { failedWait } from '../waits/failed-wait.ts'
 import { childOf, raceOf, receiveOf, sleepOf, sleepUntilOf, type WaitSpec } from '../waits/wait-spec.ts'
-import { TokenWait, Wait, type Raceable, type RaceResult, type WaitFrame } from '../waits/wait.ts'
+import { TokenWait, Wait, type WaitFrame } from '../waits/wait.ts'
 import type { RunOutcome, SleepResult, WaitCase } from '../waits/wait-case.ts'
 import { runCase, signalCase, startCase } from '../waits/wait-case.ts'
+import { quotedText } from '../../core/text/printable.ts'
 
 export function createContext(frame: FrameParts, scope: Scope, run: Run): Context {
   const ctx = new FunctionContext<unknown>(frame, scope, { id: run.id, type: run.type, version: run.version })
@@ -86,7 +87,7 @@ class FunctionContext<Input> implements Context<Input> {
   ): Promise<Result> {
     try {
       checkName(name, 'A step')
-      if (typeof perform !== 'function') throw notAFunction(`Step "${name}"`)
+      if (typeof perform !== 'function') throw notAFunction(`Step ${quotedText(name)}`)
       return this.enter(name, perform, options as TransactionStepOptions | undefined, false) as Promise<Result>
     } catch (error) {
       return this.promised('step', null, () => Promise.reject(error as Error))
@@ -100,7 +101,7 @@ class FunctionContext<Input> implements Context<Input> {
   ): Promise<Result> {
     return this.promised('transaction', null, () => {
       checkName(name, 'A transaction')
-      if (typeof perform !== 'function') throw notAFunction(`Transaction "${name}"`)
+      if (typeof perform !== 'function') throw notAFunction(`Transaction ${quotedText(name)}`)
       if (this.frame.state.host.transact === null) throw noTransactions(name)
       const inTransaction: Perform = (step, tx) => perform(tx as never, step)
       return this.enter(name, inTransaction, options as TransactionStepOptions | undefined, true) as Promise<Result>
@@ -136,7 +137,7 @@ class FunctionContext<Input> implements Context<Input> {
     body: (ctx: Context<Input>) => Result | PromiseLike<Result>,
   ): Promise<Result> {
     checkName(name, 'A branch')
-    if (typeof body !== 'function') throw notAFunction(`Branch "${name}"`)
+    if (typeof body !== 'function') throw notAFunction(`Branch ${quotedText(name)}`)
     this.outsideStep('branch')
     const { ports } = this.frame.state.host
     const ctx = new FunctionContext<Input>(this.frame, this.scope.child(name), this.run)
@@ -155,7 +156,7 @@ class FunctionContext<Input> implements Context<Input> {
     return this.wait('receive', () => receiveOf(sender, options))
   }
 
-  race<const Waits extends Readonly<Record<string, unknown>>>(waits: Waits & Raceable<Waits>): Wait<RaceResult<Waits>> {
+  race(waits: object): Wait<never> {
     return this.wait('race', () => {
       // Checked before any wait of the body is taken.
       this.outsideStep('race')
@@ -304,7 +305,7 @@ class FunctionContext<Input> implements Context<Input> {
   private promised<Value>(method: keyof Context, name: unknown, make: () => Promise<Value>): Promise<Value> {
     const { state, settler } = this.frame
     const { places } = state.body
-    const what = typeof name === 'string' ? `ctx.${method} "${name}"` : `ctx.${method}`
+    const what = typeof name === 'string' ? `ctx.${method} ${quotedText(name)}` : `ctx.${method}`
     places.note<Context>('other', what, 1, this, method)
     return rejecting(make, (promise, error) => {
       settler.unheard({ promise, what, place: places.placeOf({ kind: 'other', name: what }), error })

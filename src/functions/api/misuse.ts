@@ -30,26 +30,26 @@ export function insideStep(what: string, { kind, step }: CallingFunction, verb: 
 
 /** How a message names a function, and where in the body the call belongs instead. */
 const places: Readonly<Record<CallingFunction['kind'], (step: string) => readonly [place: string, instead: string]>> = {
-  step: (step) => [`step "${step}"`, 'before or after that step, or use ctx.branch to group several steps'],
-  undo: (step) => [`the undo of step "${step}"`, 'as the undo of a step does only what a step may do'],
+  step: (step) => [`step ${quotedText(step)}`, 'before or after that step, or use ctx.branch to group several steps'],
+  undo: (step) => [`the undo of step ${quotedText(step)}`, 'as the undo of a step does only what a step may do'],
   acquire: () => ['the acquire function of ctx.withResource', 'before ctx.withResource or in its last function'],
   release: () => ['the release function of ctx.withResource', 'after ctx.withResource or in its last function'],
 }
 
 export function noTransactions(name: string): Error {
   const message =
-    `Transaction "${name}" needs a store whose database has your tables, too: 'sqlite:app.db' or 'postgres://…'. This one ` +
+    `Transaction ${quotedText(name)} needs a store whose database has your tables, too: 'sqlite:app.db' or 'postgres://…'. This one ` +
     'keeps runs only: use ctx.step here, or in a test createTest({ store }) with such a store.'
   return fatal(new HoldfastError('INVALID_OPTION', message, { details: { step: name } }))
 }
 
 /**
- * The run exists, because it is performed, so this transaction looks elsewhere. To give the run up would not help: whoever
+ * The run exists, because it is performed, so this transaction looks elsewhere. To give the run up would not help: the worker that
  * claims it next would find the same, at once and for ever.
  */
 export function runNotThere(name: string): Error {
   const message =
-    `Transaction "${name}" finds no row of its run. Either it is a transaction of another database than that of the runs: check ` +
+    `Transaction ${quotedText(name)} finds no row of its run. Either it is a transaction of another database than that of the runs: check ` +
     'the transaction option of createHoldfast(). Or its function has deleted the row, or set something by which a policy hides it.'
   return fatal(new HoldfastError('INVALID_OPTION', message, { details: { step: name } }))
 }
@@ -68,7 +68,7 @@ export function checkIsolation(isolation: unknown, name: string): Isolation | un
   if (isolation === undefined || isolation === 'serializable') return isolation
   throw new HoldfastError(
     'INVALID_OPTION',
-    `Transaction "${name}": isolation is 'serializable', or left out for the usual one. Got ${shown(isolation)}.`,
+    `Transaction ${quotedText(name)}: isolation is 'serializable', or left out for the usual one. Got ${shown(isolation)}.`,
   )
 }
 
@@ -111,7 +111,7 @@ export function notAWorkflow(what: string, given: unknown): HoldfastError {
   return new HoldfastError('INVALID_OPTION', message)
 }
 
-export function warnOfStrayCode({ ports }: Host, run: Run): void {
+export function warnOfLateCode({ ports }: Host, run: Run): void {
   ports.logger.warn(
     `Code of ${runName(run)} went on after the run was parked, had ended or moved elsewhere. Its calls of ctx never ` +
       'settle here: await every promise that the body makes, and do other work inside steps.',

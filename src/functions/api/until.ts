@@ -7,9 +7,10 @@ import { checkOptions } from '../../core/text/suggest.ts'
 import type { StepTools } from '../../core/runtime/attempt.ts'
 import type { Context, Falsy, UntilOptions } from './context.ts'
 import { notAFunction } from './misuse.ts'
+import { quotedText } from '../../core/text/printable.ts'
 
 export function untilMs(name: string, options: UntilOptions, host: Host): number {
-  const where = `until "${name}"`
+  const where = `until ${quotedText(name)}`
   checkOptions(options, ['every'], where)
   return options.every === undefined ? host.untilIntervalMs : toMs(options.every, `every of ${where}`, someTime)
 }
@@ -20,7 +21,7 @@ export async function until<Result>(
   check: (step: StepTools) => Result | PromiseLike<Result>,
   everyMs: number,
 ): Promise<Exclude<Awaited<Result>, Falsy>> {
-  if (typeof check !== 'function') throw notAFunction(`ctx.until "${name}"`)
+  if (typeof check !== 'function') throw notAFunction(`ctx.until ${quotedText(name)}`)
   for (;;) {
     const found = await ctx.step(name, check)
     if (found) return found as Exclude<Awaited<Result>, Falsy>

@@ -16,6 +16,7 @@ import type { Context } from './context.ts'
 import type { FunctionBody } from '../frame/function-body.ts'
 import { FunctionFrame } from '../frame/frame.ts'
 import { checkUnique, type UniqueOptions } from './unique.ts'
+import { quotedText } from '../../core/text/printable.ts'
 
 export interface WorkflowOptions<Input = unknown, Validated = Input> {
   /** Checks the input when a run is started; the body gets the output of the schema. Any Standard Schema library. */
@@ -126,7 +127,7 @@ export function workflow(
   const options = isBodyOnly ? {} : (optionsOrBody as WorkflowOptions)
   const body = bodyOf(isBodyOnly ? optionsOrBody : bodyOrNothing)
   checkType(type)
-  const where = `workflow "${type}"`
+  const where = `workflow ${quotedText(type)}`
   if (body === undefined) {
     const order = typeof optionsOrBody === 'function' ? ' The options come before the body.' : ''
     throw new HoldfastError(
@@ -188,7 +189,7 @@ function checkCrashes(
     throw new HoldfastError(
       'INVALID_OPTION',
       `The maxCrashes of ${where} must be a whole number from ${leastMaxCrashes}: a run is performed alone from its third ` +
-        `try on, and only that can tell. Got ${shown(maxCrashes)}.`,
+        `try on, and only that can count them. Got ${shown(maxCrashes)}.`,
     )
   }
   if (onCrashes !== 'pause' && onCrashes !== 'fail') {

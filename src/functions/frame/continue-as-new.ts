@@ -95,7 +95,7 @@ function checkSameKey({ type, unique }: Definition, input: unknown, { id, key }:
   if (next === key) return
   throw new HoldfastError(
     'INVALID_INPUT',
-    `Run ${id} cannot go on as "${type}" with this input: it has the key ${shown(key)}, and the input says ${shown(next)}. Start another run for that.`,
+    `Run ${id} cannot go on as ${quotedText(type)} with this input: it has the key ${shown(key)}, and the input says ${shown(next)}. Start another run for that.`,
     { details: { type, key, next } },
   )
 }

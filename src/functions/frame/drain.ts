@@ -59,7 +59,7 @@ export class Drain {
   private readonly resources: Resources
   private leave: (() => void) | null = null
   private cancelGrace: Cancel | null = null
-  /** Tells the body to stop, once it has asked for it. */
+  /** Asks the body to stop, once it has asked for it. */
   private signal: LazyAbortSignal | null = null
   /** Silent before the frame has begun, and after it has left. */
   private listener = silentListener

@@ -27,6 +27,7 @@ import type { Waits } from '../waits/waits.ts'
 import type { StepRunner } from '../steps/step-runner.ts'
 import { describeUnreadable, lookAgainMs, undoIsAway } from '../replay/unreadable.ts'
 import type { Exit } from '../../core/runtime/exit.ts'
+import { quotedText } from '../../core/text/printable.ts'
 
 export class FrameExit {
   readonly state: FrameState
@@ -94,8 +95,10 @@ export class FrameExit {
 
   private tryAgain(error: unknown, meta: RetryMeta): void {
     const { state } = this
+    const { attempt, delayMs } = meta
     const data = encodeFailure(state, error, 'attempt-failed', null)
     state.writer.append({ kind: 'attempt-failed', name: null, meta, data })
+    state.host.attemptFailed?.({ run: state.run, step: null, kind: 'do', attempt, delayMs, error })
     const later = (): void => this.leave('pending', { at: null, afterMs: meta.delayMs })
     if (!this.pauses(later)) later()
   }
@@ -126,7 +129,7 @@ export class FrameExit {
   /** It was leaving, or being parked, and stays after all: it goes on as it was. */
   lookAgain(phase: Phase = 'live'): void {
     const { state } = this
-    if (state.hasStrayed) return state.writer.lose(new Error('The body went on while its run was leaving.'))
+    if (state.hasCalledLate) return state.writer.lose(new Error('The body went on while its run was leaving.'))
     state.stay(phase)
     if (state.controlRequest?.kind === 'cancel') return this.cancel(state.controlRequest.reason)
     if (this.overdue !== null) return this.fail(this.overdue.error)
@@ -266,7 +269,9 @@ export class FrameExit {
     const { error, meta } = unread
     const { id, type } = state.run
     const isPaused = ending?.status !== 'cancelled'
-    const said = isPaused ? pausedLine(state.run, 'unreadable', meta.note) : `Run ${id} of "${type}": ${meta.note}`
+    const said = isPaused
+      ? pausedLine(state.run, 'unreadable', meta.note)
+      : `Run ${id} of ${quotedText(type)}: ${meta.note}`
     state.host.ports.logger.error(said, { run: id, type, error })
     this.drain.leaving()
     // The body repeats the entries of its replay then. That the run fails is recorded once.
@@ -300,7 +305,7 @@ export class FrameExit {
 
   continueAs(target: Definition | null, input: unknown): Promise<never> {
     if (this.state.hasBodyEnded) {
-      this.state.warnOfStray()
+      this.state.warnOfLateCall()
       return new Promise(() => undefined)
     }
     this.continueAsNewStep ??= new ContinueAsNew(this)

@@ -3,7 +3,7 @@
 //
 //   new       → live       `begin`: the body is called with the input
 //   new       → gathering  `gather` of a run that is being cancelled or fails: its body is replayed, and begins nothing, so
-//                          that it tells how its steps are undone
+//                          that it says how its steps are undone
 //   live      → parking    `park`: nothing but time or a message can move it on, and a commit to `waiting` is on its way
 //   parking   → parked     `rest`: that commit was answered; the lease is gone
 //   parking   → live       `stay`: a message or a control request had arrived: look again
@@ -33,7 +33,7 @@ import type { FoundCall } from '../../core/model/entry.ts'
 import { isSameControlRequest, type ControlRequest, type Run } from '../../core/model/run.ts'
 import { Alarm } from '../../core/runtime/alarm.ts'
 import { JournalWriter, type WriterListener } from '../../core/runtime/journal-writer.ts'
-import { warnOfStrayCode } from '../api/misuse.ts'
+import { warnOfLateCode } from '../api/misuse.ts'
 import type { CallSites } from '../replay/call-site.ts'
 import { History, type RecordedEntry, type RecordedPlace } from '../replay/history.ts'
 import type { StepCall } from './body-call.ts'
@@ -85,8 +85,8 @@ export class FrameState {
   private endsAs: FrameEnd | null = null
   private isReturning = false
   private execution: 'new' | 'begun' | 'ended' = 'new'
-  private strayed = false
-  private isStrayLogged = false
+  private calledLate = false
+  private isLateCallLogged = false
   private performed: string | null = null
   private performedKind: CallingFunction['kind'] = 'step'
   private isDue = false
@@ -121,7 +121,7 @@ export class FrameState {
     return this.at
   }
 
-  /** The run is held here and its body goes on, if only to tell how its steps are undone. */
+  /** The run is held here and its body goes on, if only to say how its steps are undone. */
   get isLive(): boolean {
     return this.at === 'live' || this.at === 'gathering'
   }
@@ -195,21 +195,21 @@ export class FrameState {
     if (this.isLive) return true
     if (this.isCancelled) return false
     this.spoil()
-    this.warnOfStray()
-    this.strayed = true
+    this.warnOfLateCall()
+    this.calledLate = true
     return false
   }
 
   /** Code goes on beside a body that has ended: its calls begin nothing, and that is logged once. */
-  warnOfStray(): void {
-    if (this.isStrayLogged || this.isCancelled || this.at === 'gathering') return
-    this.isStrayLogged = true
-    warnOfStrayCode(this.host, this.row)
+  warnOfLateCall(): void {
+    if (this.isLateCallLogged || this.isCancelled || this.at === 'gathering') return
+    this.isLateCallLogged = true
+    warnOfLateCode(this.host, this.row)
   }
 
   /** Code of the body went on when it could not any more, and that was logged. */
-  get hasStrayed(): boolean {
-    return this.strayed
+  get hasCalledLate(): boolean {
+    return this.calledLate
   }
 
   /** The pending control request. */

@@ -4,7 +4,7 @@
 // Recorded outcomes come first, in journal order; live ones follow in the order of their entries. The first execution settles by
 // the same rule, so a replay shows the body exactly the order that it saw before.
 //
-// This class decides what a turn does, and takes the requests of the worker. frame-state.ts tells where a frame is in its life,
+// This class decides what a turn does, and takes the requests of the worker. frame-state.ts says where a frame is in its life,
 // frame-parts.ts what its parts are and what each of them decides.
 //
 // Nothing is ever thrown through the body to suspend it: a parked or abandoned body waits for a promise that never settles.

@@ -73,7 +73,7 @@ export function foundCalls(calls: Iterable<Call>): readonly FoundCall[] {
   return Array.from(calls, ({ kind, name, place }): FoundCall => ({ kind, name, place }))
 }
 
-/** A replay cannot tell code that has changed from code that awaits a promise of its own for longer than the last time. */
+/** A replay cannot distinguish code that has changed from code that awaits a promise of its own for longer than the last time. */
 const ownWork =
   'If the code is the same, it awaits something outside of its steps that took longer this time: do that inside a step.'
 

@@ -57,7 +57,7 @@ export class StepRunner implements AttemptListener<StepCall> {
     const { state } = this
     const { history } = state
     // Code that goes on beside a body that has ended begins nothing.
-    if (state.hasBodyEnded) return state.warnOfStray()
+    if (state.hasBodyEnded) return state.warnOfLateCall()
     this.settler.enter(call)
     if (call.undo !== undefined && history.mayUndo) this.undoables.recall(call)
     if (history.has('step', call.name)) return
@@ -284,10 +284,10 @@ export class StepRunner implements AttemptListener<StepCall> {
     this.over(call)
     const isOfNoUse = state.ending !== null && (attempt.isAborted || state.history.begun.has(call.name))
     if (place === null && isOfNoUse) return this.failedAtTheEnd(call, attempt)
-    const { name } = call
+    const { name, conflicts: before } = call
     const next = this.afterFailure(call, attempt, error)
     if (next.broken !== undefined)
-      warnOfBrokenPredicate(state.host, state.run, `step "${call.name}"`, next.broken.error)
+      warnOfBrokenPredicate(state.host, state.run, `step ${quotedText(call.name)}`, next.broken.error)
     const mayHaveHappened = this.mayHaveHappened(call, attempt, error)
     if (next.retry && mayHaveHappened && !this.undoables.isUnsure(call)) this.recordAbandoned(call, attempt)
     const at = place ?? state.writer.seq + 1
@@ -302,6 +302,8 @@ export class StepRunner implements AttemptListener<StepCall> {
       const { conflicts } = call
       const retry = { ...meta, delayMs, ...(conflicts === 0 ? {} : { conflicts }) }
       this.write({ kind: 'attempt-failed', name, meta: retry, data }, attempt, place)
+      // A conflict with another transaction is part of the isolation that was asked for.
+      if (conflicts === before) state.host.attemptFailed?.({ ...retry, run: state.run, step: name, kind: 'do', error })
       if (place !== null) this.settler.dismiss(call)
       return this.delay(call, delayMs)
     }

@@ -15,7 +15,7 @@
 //                         here. Its next holder finds the entry in the journal, or finds that it never will be there: until
 //                         COMMIT is decided, the transaction holds the row lock of the run
 //
-// From the first moment to the last nothing else of the run is sent: the store could not tell the order. So it begins when
+// From the first moment to the last nothing else of the run is sent: the store could not know the order. So it begins when
 // the turn is over and all waits that the body has made in it are durable (step-runner.ts).
 
 import type { Attempt } from '../../core/runtime/attempt.ts'

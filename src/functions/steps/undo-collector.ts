@@ -1,7 +1,7 @@
 // A body that is replayed to collect the undo functions of its steps. It may hang on a promise of its own, so it is not
 // awaited for ever: no longer than the grace since it last went on.
 //
-// The body may also be prevented from telling: a payload is still being fetched, or a resource is being acquired, or could
+// The body may also be prevented from reporting: a payload is still being fetched, or a resource is being acquired, or could
 // not be. Neither is an error of the run, so nothing is given up for it: the run is released and tried again, later each time
 // (`FrameExit.undoLater`).
 
@@ -18,7 +18,7 @@ export class UndoCollector {
   private movedAt = 0
   private cancel: Cancel | null = null
 
-  /** `ended` is called when the body tells no more. */
+  /** `ended` is called when the body reports nothing more. */
   constructor(state: FrameState, settler: Settler, undoables: Undoables, ended: () => void) {
     this.state = state
     this.settler = settler

@@ -105,7 +105,7 @@ export class UndoRunner implements AttemptListener<Undoable> {
     const decide = (): AfterFailure => afterFailure(policy, attempt.attempt, error, state.host.ports.random)
     const next = state.inside(name, decide, 'undo')
     if (next.broken !== undefined)
-      warnOfBrokenPredicate(state.host, state.run, `the undo of step "${name}"`, next.broken.error)
+      warnOfBrokenPredicate(state.host, state.run, `the undo of step ${quotedText(name)}`, next.broken.error)
     if (!next.retry) return this.recordFailure(current, error, attempt)
     const { delayMs } = next
     const meta = { attempt: attempt.attempt, ms: attempt.ms, delayMs }
@@ -115,6 +115,7 @@ export class UndoRunner implements AttemptListener<Undoable> {
       meta,
       data: encodeFailure(state, error, 'undo-attempt-failed', name),
     })
+    state.host.attemptFailed?.({ run: state.run, step: name, kind: 'undo', attempt: attempt.attempt, delayMs, error })
     current.failures = attempt.attempt
     state.writer.whenDurable((at) => {
       current.dueAt = at + delayMs

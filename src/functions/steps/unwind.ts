@@ -31,7 +31,7 @@ export class Unwinding {
     this.exit = exit
   }
 
-  /** The body, as it is replayed, may yet tell how a step is undone: it has not come to where its journal ends. */
+  /** The body, as it is replayed, may yet say how a step is undone: it has not come to where its journal ends. */
   get mayCollect(): boolean {
     return this.state.isReplaying && !this.steps.undoables.isComplete
   }

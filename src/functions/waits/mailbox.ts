@@ -1,6 +1,6 @@
 // The mailbox of a run as its holder knows it: messages by their names, and how many of the arrived ones are among them.
 //
-// Positions in a mailbox have no gaps, so counting tells whether all messages are known: a run without messages never reads
+// Positions in a mailbox have no gaps, so counting says whether all messages are known: a run without messages never reads
 // anything, and one that knows all of them can say, when it ends, that none is left unread. Otherwise only messages that an
 // open wait asks for are read, and that reading is valid until more arrive.
 

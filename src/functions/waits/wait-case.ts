@@ -76,7 +76,7 @@ export function timeCase(spec: Extract<WaitSpec, { kind: 'time' | 'delay' }>): W
 export function signalCase(sender: string | Topic, schema: Schema | undefined): WaitCase {
   const name = isTopic(sender) ? sender.name : sender
   const checked = (value: unknown): unknown =>
-    schema === undefined ? value : validate(schema, value, `Signal "${name}"`)
+    schema === undefined ? value : validate(schema, value, `Signal ${quotedText(name)}`)
   if (!isTopic(sender)) return { tag: 'signal', spec: { kind: 'signal', name }, read: (_, value) => checked(value) }
   return {
     tag: 'signal',

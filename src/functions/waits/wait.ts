@@ -87,7 +87,7 @@ export class Wait<Value> implements PromiseLike<Value> {
     return failed.frame.failure ?? null
   }
 
-  /** The cases of several waits, each under its tag: the winner's tag tells which it was. */
+  /** The cases of several waits, each under its tag: the winner's tag says which it was. */
   static tagged(waits: Readonly<Record<string, Wait<unknown>>>): readonly WaitCase[] {
     return Object.entries(waits).flatMap(([tag, wait]) => {
       const { cases } = wait
@@ -133,11 +133,13 @@ type OnlyWaits<Waits, Text extends string> = {
       : Wait<unknown>
 }
 
-/** The arguments of a race. */
-export type Raceable<Waits> = OnlyWaits<
-  Waits,
-  'a step cannot be raced, nor another promise: only waits can, such as ctx.receive(…), ctx.sleep(…) and ctx.child(…)'
->
+/** The arguments of a race. Its result says under which name the winner stands, so that a list or a single wait is none. */
+export type Raceable<Waits> = Waits extends readonly unknown[] | PromiseLike<unknown>
+  ? 'ctx.race takes an object with a name for each wait, such as { go: ctx.receive(…), late: ctx.sleep(…) }: a step cannot be raced'
+  : OnlyWaits<
+      Waits,
+      'a step cannot be raced, nor another promise: only waits can, such as ctx.receive(…), ctx.sleep(…) and ctx.child(…)'
+    >
 
 /** The arguments of `ctx.all`. */
 export type Joinable<Waits> = OnlyWaits<

@@ -65,7 +65,7 @@ export class Waits {
   /** Takes note of a wait that the body has made: it begins when the turn is over, whether it is awaited or not. */
   add(wait: Wait<unknown>): void {
     // Code that goes on beside a body that has ended begins nothing.
-    if (this.state.hasBodyEnded) return this.state.warnOfStray()
+    if (this.state.hasBodyEnded) return this.state.warnOfLateCall()
     if (this.made.length === 0) this.made = [wait]
     else this.made.push(wait)
     this.state.scheduleTurn()

@@ -77,7 +77,7 @@ function decided<Types extends DeciderTypes>(
   if (answer === undefined) throw new Error(`Decider "${type}" did not decide the input.`)
   const read = (draft: Draft, at: number): unknown => valueOf(payloads, draft, seq + at + 1)
   const test: When<Types> = {
-    // The word of every such kit. Nothing here is a promise, and `await` is told so.
+    // The word of every such kit. Nothing here is a promise, and this says so to `await`.
     // oxlint-disable-next-line unicorn/no-thenable
     then: (expected) => {
       if (typeof expected === 'function') throw new Error('given(…).when(…) is no promise: do not await it.')
@@ -136,8 +136,8 @@ function journalOf(events: readonly unknown[], payloads: Payloads, at: number): 
 function assertAnswer(answer: Answer, outcome: Answer['outcome']): void {
   if (answer.outcome === outcome) return
   if (answer.outcome === 'failed') throw answer.error
-  const told = answer.outcome === 'rejected' ? ` with ${JSON.stringify(answer.rejection)}` : ''
-  assert.fail(`The input was expected to be ${outcome}, and it is ${answer.outcome}${told}.`)
+  const rejection = answer.outcome === 'rejected' ? ` with ${JSON.stringify(answer.rejection)}` : ''
+  assert.fail(`The input was expected to be ${outcome}, and it is ${answer.outcome}${rejection}.`)
 }
 
 function followed(

@@ -100,7 +100,7 @@ export class AwaitedResults {
     return result
   }
 
-  /** Looks again soon. The timer keeps the process alive, so that a test is told and does not just end. */
+  /** Looks again soon. The timer keeps the process alive, so that a test gets the error and does not just end. */
   private expect(quietLooks = 0): void {
     if (this.waits.size === 0) return
     const before = this.events
@@ -141,7 +141,7 @@ interface Wait {
   giveUp: (error: unknown) => void
 }
 
-/** A promise that tells when it is awaited. A subclass, because `await` does not call `then` of a plain promise. */
+/** A promise that says when it is awaited. A subclass, because `await` does not call `then` of a plain promise. */
 class AwaitedResult extends Promise<unknown> {
   static override get [Symbol.species](): PromiseConstructor {
     return Promise

@@ -37,7 +37,7 @@ export type TestOptions = Omit<HoldfastOptions, 'store' | 'migrate' | 'poll' | '
   readonly cachedRuns?: number
   /**
    * How long the function of a step is awaited in real time, before the time of the test moves on; and how long the test may
-   * await the result of a run while nothing happens, before it is told why. @default '2s'
+   * await the result of a run while nothing happens, before it gets an error that says why. @default '2s'
    */
   readonly patience?: Duration
 }

@@ -13,7 +13,7 @@ import {
   completionTokenText,
 } from '../../core/completion/completion-token.ts'
 import { dueOf, type RecordedCondition } from '../../core/model/wait-condition.ts'
-import { strayText, type UnreadName } from '../../client/read/unread.ts'
+import { unreadText, type UnreadName } from '../../client/read/unread.ts'
 import { loadEntries } from '../../engine/store/journal-pages.ts'
 import type { Store, StoreAdmin } from '../../store.ts'
 import { systemDigest } from '../../system.ts'
@@ -209,7 +209,7 @@ export function awaitedInVain(
   return new HoldfastError(
     'RESULT_TIMEOUT',
     `The test awaits the result of run ${runId} of "${run.type}", and nothing moves that run: it waits for ${waits}.` +
-      `${theirs.join('')}${strayText(unread, awaited)} Before you await the result, ${advice}.`,
+      `${theirs.join('')}${unreadText(unread, awaited)} Before you await the result, ${advice}.`,
     { details: { runId, waitsFor: run.waitsFor } },
   )
 }

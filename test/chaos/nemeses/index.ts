@@ -1,6 +1,6 @@
 // Everything that can be made to go wrong.
 
-import type { Nemesis } from '../field.ts'
+import type { Nemesis } from '../testbed.ts'
 import { commitDropped, commitReplyDropped, latency, listenSilent, notifyLost, silence } from './network.ts'
 import { headLock, idleTransaction, longReader, rowLock, snapshotHeld, writeLock } from './outsiders.ts'
 import { kill, poolEmpty, restarts, rollingDeploy, standStill, terminate, twins } from './processes.ts'

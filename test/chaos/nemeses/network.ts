@@ -2,7 +2,7 @@
 
 import type { Draw } from '../../simulation/draw.ts'
 import type { Strike } from '../../support/wire-proxy.ts'
-import type { Last, Nemesis, StrikeField } from '../field.ts'
+import type { Last, Nemesis, OpenTestbed } from '../testbed.ts'
 
 const stores = ['postgres'] as const
 
@@ -10,18 +10,18 @@ const stores = ['postgres'] as const
 export const commitDropped: Nemesis = {
   name: 'commit-dropped',
   stores,
-  strike: (field, draw, last) => dropped('drop-request', field, draw, last),
+  strike: (testbed, draw, last) => dropped('drop-request', testbed, draw, last),
 }
 
 /** The server has done it, and nobody hears of that. */
 export const commitReplyDropped: Nemesis = {
   name: 'commit-reply-dropped',
   stores,
-  strike: (field, draw, last) => dropped('drop-reply', field, draw, last),
+  strike: (testbed, draw, last) => dropped('drop-reply', testbed, draw, last),
 }
 
 /** A few in a row, each after so many that get through. */
-async function dropped(how: Strike['how'], { server, leaseMs }: StrikeField, draw: Draw, last: Last): Promise<boolean> {
+async function dropped(how: Strike['how'], { server, leaseMs }: OpenTestbed, draw: Draw, last: Last): Promise<boolean> {
   const withdrawal = new AbortController()
   const strikes = Array.from({ length: draw.int(1, 5) }, () =>
     server.proxy.strike({ on: 'either', nth: draw.int(1, 30), how, until: withdrawal.signal }),
@@ -66,7 +66,7 @@ export const latency: Nemesis = {
   },
 }
 
-/** Nobody is told of new work: it is found by looking. */
+/** No hint of new work arrives: it is found by looking. */
 export const notifyLost: Nemesis = {
   name: 'notify-lost',
   stores,

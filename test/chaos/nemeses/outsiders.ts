@@ -3,32 +3,42 @@
 import { spawn } from 'node:child_process'
 import { setTimeout } from 'node:timers/promises'
 import type { Client } from 'pg'
-import { exitOf } from '../crew.ts'
-import type { Last, Nemesis, StrikeField } from '../field.ts'
+import { exitOf } from '../worker-processes.ts'
+import type { Last, Nemesis, OpenTestbed } from '../testbed.ts'
 
-/** Somebody has locked runs, as one who corrects something by hand and is called away. */
+/** An open transaction has locked runs, like an operator who corrects something by hand and is called away. */
 export const rowLock: Nemesis = {
   name: 'row-lock',
   stores: ['postgres'],
-  strike: (field, draw, last) =>
-    field.server.connected((client) => {
+  strike: (testbed, draw, last) =>
+    testbed.server.connected((client) => {
       const some = 'select id from runs where ended_at is null order by random() limit $1 for update'
-      return held(field, client, { sql: some, count: draw.int(1, 5), ms: draw.between(0.5, 3) * field.leaseMs, last })
+      return held(testbed, client, {
+        sql: some,
+        count: draw.int(1, 5),
+        ms: draw.between(0.5, 3) * testbed.leaseMs,
+        last,
+      })
     }),
 }
 
 /**
- * Somebody has locked those runs that would be claimed next. They are soon gone, so he looks until he finds some: then whoever
+ * A transaction has locked those runs that would be claimed next. They are soon gone, so it looks until it finds some: then a worker that
  * claims finds them at the head of the queue for as long as he holds them.
  */
 export const headLock: Nemesis = {
   name: 'head-lock',
   stores: ['postgres'],
-  strike: (field, draw, last) =>
-    field.server.connected((client) => {
+  strike: (testbed, draw, last) =>
+    testbed.server.connected((client) => {
       const first = `select id from runs where readiness = 'ready' order by rank, due, id limit $1
         for update skip locked`
-      return held(field, client, { sql: first, count: draw.int(1, 3), ms: draw.between(1, 3) * field.leaseMs, last })
+      return held(testbed, client, {
+        sql: first,
+        count: draw.int(1, 3),
+        ms: draw.between(1, 3) * testbed.leaseMs,
+        last,
+      })
     }),
 }
 
@@ -39,9 +49,9 @@ interface Holding {
   readonly last: Last
 }
 
-/** Holds the rows that a statement finds, and tells which. False if it found none for a whole lease. */
+/** Holds the rows that a statement finds, and says which. False if it found none for a whole lease. */
 async function held(
-  { tell, leaseMs }: StrikeField,
+  { report, leaseMs }: OpenTestbed,
   client: Client,
   { sql, count, ms, last }: Holding,
 ): Promise<boolean> {
@@ -52,10 +62,10 @@ async function held(
     const { rows } = await client.query<{ readonly id: string }>(sql, [count])
     const runs = rows.map(({ id }) => id)
     if (runs.length > 0) {
-      tell({ kind: 'nemesis', text: `${runs.length} rows are locked`, details: { holds: runs } })
+      report({ kind: 'nemesis', text: `${runs.length} rows are locked`, details: { holds: runs } })
       await Promise.race([last(ms), thrownOut])
       const isFreed = await letGo(client)
-      tell({ kind: 'nemesis', text: `${runs.length} rows are let go`, details: { frees: runs } })
+      report({ kind: 'nemesis', text: `${runs.length} rows are let go`, details: { frees: runs } })
       // If the server has taken them from him, they were free before.
       return isFreed
     }
@@ -65,7 +75,7 @@ async function held(
   }
 }
 
-/** Somebody reads in a transaction that he forgets: nothing that has died since can be cleaned away. */
+/** A client reads in a transaction that it forgets: nothing that has died since can be cleaned away. */
 export const idleTransaction: Nemesis = {
   name: 'idle-transaction',
   stores: ['postgres'],
@@ -113,23 +123,23 @@ async function letGo(client: Client): Promise<boolean> {
   )
 }
 
-/** Somebody else has begun to write, and nobody can until he is done. */
+/** Another program has begun to write, and nobody can until it is done. */
 export const writeLock: Nemesis = {
   name: 'write-lock',
   stores: ['sqlite'],
-  strike: (field, draw, last) => used(field, 'writes', draw.between(0.2, 1.5) * field.leaseMs, last),
+  strike: (testbed, draw, last) => used(testbed, 'writes', draw.between(0.2, 1.5) * testbed.leaseMs, last),
 }
 
-/** Somebody reads for long: what is written meanwhile cannot go from the log to the file. */
+/** A client reads for long: what is written meanwhile cannot go from the log to the file. */
 export const longReader: Nemesis = {
   name: 'long-reader',
   stores: ['sqlite'],
-  strike: (field, draw, last) => used(field, 'reads', draw.between(2, 8) * field.leaseMs, last),
+  strike: (testbed, draw, last) => used(testbed, 'reads', draw.between(2, 8) * testbed.leaseMs, last),
 }
 
 /** False if it did not come to that. */
 async function used(
-  { programs, file }: StrikeField,
+  { programs, file }: OpenTestbed,
   what: 'writes' | 'reads',
   ms: number,
   last: Last,

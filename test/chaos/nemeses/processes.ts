@@ -1,9 +1,9 @@
 // What befalls worker processes.
 
-import { until } from '../crew.ts'
-import type { Nemesis, StrikeField } from '../field.ts'
-import type { Post } from '../field-crew.ts'
-import type { FieldHand } from '../field-hand.ts'
+import { until } from '../../support/until.ts'
+import type { Nemesis, OpenTestbed } from '../testbed.ts'
+import type { Post } from '../supervisor.ts'
+import type { TestbedWorker } from '../testbed-worker.ts'
 
 const everywhere = ['sqlite', 'postgres', 'citus'] as const
 
@@ -16,16 +16,16 @@ const leavingMs = 45_000
 export const kill: Nemesis = {
   name: 'kill',
   stores: everywhere,
-  strike: ({ crew }, draw) => {
-    if (!draw.chance(0.15)) return crew.withSomebody(draw, (hand) => killed(hand))
-    const free = crew.posts.filter(({ hand }) => hand.isFree)
-    return Promise.all(free.map((post) => crew.taken(post, killed))).then(() => free.length > 0)
+  strike: ({ supervisor }, draw) => {
+    if (!draw.chance(0.15)) return supervisor.withWorker(draw, (worker) => killed(worker))
+    const free = supervisor.posts.filter(({ worker }) => worker.isFree)
+    return Promise.all(free.map((post) => supervisor.taken(post, killed))).then(() => free.length > 0)
   },
 }
 
-async function killed(hand: FieldHand): Promise<void> {
-  hand.signal('SIGKILL')
-  await hand.exited
+async function killed(worker: TestbedWorker): Promise<void> {
+  worker.signal('SIGKILL')
+  await worker.exited
 }
 
 /** How long each worker lives while all are restarted. */
@@ -38,27 +38,27 @@ const lifeMs = 2_000
 export const restarts: Nemesis = {
   name: 'restarts',
   stores: everywhere,
-  async strike({ crew, leaseMs }, _draw, last) {
+  async strike({ supervisor, leaseMs }, _draw, last) {
     let isOver = false
     const over = last(10 * leaseMs).then(() => (isOver = true))
     let killings = 0
     const restart = async (post: Post): Promise<void> => {
       while (!isOver) {
-        const { hand } = post
-        if (!(await Promise.race([hand.began, over.then(() => false)]))) {
-          await Promise.race([hand.exited, over])
+        const { worker } = post
+        if (!(await Promise.race([worker.began, over.then(() => false)]))) {
+          await Promise.race([worker.exited, over])
           // Its supervisor replaces it.
           await Promise.race([new Promise((resolve) => void setTimeout(resolve, 50)), over])
           continue
         }
         await last(lifeMs)
         if (isOver) return
-        await crew.taken(post, killed)
+        await supervisor.taken(post, killed)
         killings += 1
-        await Promise.race([until('somebody has its place', () => post.hand !== hand, 30_000), over])
+        await Promise.race([until('a new worker has its place', () => post.worker !== worker, 30_000), over])
       }
     }
-    await Promise.all(crew.posts.map(restart))
+    await Promise.all(supervisor.posts.map(restart))
     return killings > 0
   },
 }
@@ -66,46 +66,46 @@ export const restarts: Nemesis = {
 export const terminate: Nemesis = {
   name: 'terminate',
   stores: everywhere,
-  strike: (field, draw) => field.crew.withSomebody(draw, (hand) => terminated(field, hand)),
+  strike: (testbed, draw) => testbed.supervisor.withWorker(draw, (worker) => terminated(testbed, worker)),
 }
 
 /** Asks it to leave. To do so in another way than asked, or not at all, is a violation. */
-async function terminated({ tell }: StrikeField, hand: FieldHand): Promise<void> {
-  hand.signal('SIGTERM')
+async function terminated({ report }: OpenTestbed, worker: TestbedWorker): Promise<void> {
+  worker.signal('SIGTERM')
   const timer = setTimeout(() => {
-    tell({ kind: 'violation', text: `${hand.id} was asked to leave ${leavingMs} ms ago, and is still here` })
-    hand.signal('SIGKILL')
+    report({ kind: 'violation', text: `${worker.id} was asked to leave ${leavingMs} ms ago, and is still here` })
+    worker.signal('SIGKILL')
   }, leavingMs)
-  const { code, signal } = await hand.exited
+  const { code, signal } = await worker.exited
   clearTimeout(timer)
   if (code !== 0 && signal !== 'SIGKILL') {
-    tell({ kind: 'violation', text: `${hand.id} was asked to leave, and ended with ${signal ?? code}` })
+    report({ kind: 'violation', text: `${worker.id} was asked to leave, and ended with ${signal ?? code}` })
   }
 }
 
 export const standStill: Nemesis = {
   name: 'stand-still',
   stores: everywhere,
-  strike: ({ crew, leaseMs, tell }, draw, last) =>
-    crew.withSomebody(draw, async (hand) => {
-      const { id } = hand
-      hand.signal('SIGSTOP')
-      tell({ kind: 'worker', text: `${id} stands still`, details: { hand: id, state: 'stands still' } })
+  strike: ({ supervisor, leaseMs, report }, draw, last) =>
+    supervisor.withWorker(draw, async (worker) => {
+      const { id } = worker
+      worker.signal('SIGSTOP')
+      report({ kind: 'worker', text: `${id} stands still`, details: { worker: id, state: 'stands still' } })
       await last(draw.between(0.5, 5) * leaseMs)
-      hand.signal('SIGCONT')
-      tell({ kind: 'worker', text: `${id} goes on`, details: { hand: id, state: 'goes on' } })
+      worker.signal('SIGCONT')
+      report({ kind: 'worker', text: `${id} goes on`, details: { worker: id, state: 'goes on' } })
     }),
 }
 
-/** The pool of a worker gives no connection, whoever asks for one: beats, claims and commits alike. */
+/** The pool of a worker gives no connection, whatever asks for one: beats, claims and commits alike. */
 export const poolEmpty: Nemesis = {
   name: 'pool-empty',
   stores: ['postgres'],
-  strike: async ({ crew, leaseMs }, draw, last) => {
+  strike: async ({ supervisor, leaseMs }, draw, last) => {
     let held = 0
-    const isFound = await crew.withSomebody(draw, async (hand) => {
+    const isFound = await supervisor.withWorker(draw, async (worker) => {
       const ms = draw.between(0.5, 3) * leaseMs
-      const withheld = hand.withhold(ms)
+      const withheld = worker.withhold(ms)
       await last(ms)
       held = await withheld
     })
@@ -117,13 +117,13 @@ export const poolEmpty: Nemesis = {
 export const twins: Nemesis = {
   name: 'twins',
   stores: everywhere,
-  async strike(field, draw, last) {
-    const { name, version } = draw.pick(field.crew.posts)
-    const twin = field.crew.hire(name, version)
+  async strike(testbed, draw, last) {
+    const { name, version } = draw.pick(testbed.supervisor.posts)
+    const twin = testbed.supervisor.hire(name, version)
     twin.isTaken = true
     const began = await twin.began
-    if (began) await last(draw.between(0.5, 2) * field.leaseMs)
-    if (began && draw.chance(0.5)) await terminated(field, twin)
+    if (began) await last(draw.between(0.5, 2) * testbed.leaseMs)
+    if (began && draw.chance(0.5)) await terminated(testbed, twin)
     else await killed(twin)
     return began
   },
@@ -133,16 +133,16 @@ export const twins: Nemesis = {
 export const rollingDeploy: Nemesis = {
   name: 'rolling-deploy',
   stores: everywhere,
-  async strike(field, draw, last) {
-    const { crew } = field
+  async strike(testbed, draw, last) {
+    const { supervisor } = testbed
     let changed = 0
-    for (const post of crew.posts) {
+    for (const post of supervisor.posts) {
       post.version = post.version === 1 ? 2 : 1
-      // Somebody else strikes it already, or it is on its way: whoever comes next has the other version.
-      if (!post.hand.isFree) continue
-      await crew.taken(post, (hand) => terminated(field, hand))
+      // Another nemesis strikes it already, or it is on its way: the next one there has the other version.
+      if (!post.worker.isFree) continue
+      await supervisor.taken(post, (worker) => terminated(testbed, worker))
       changed += 1
-      await last(draw.between(0.1, 1) * field.leaseMs)
+      await last(draw.between(0.1, 1) * testbed.leaseMs)
     }
     return changed > 0
   },

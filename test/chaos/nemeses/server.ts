@@ -2,8 +2,8 @@
 // place for them, or gives up what they asked for.
 
 import type { Client } from 'pg'
-import type { Nemesis } from '../field.ts'
-import type { FieldServer } from '../field-server.ts'
+import type { Nemesis } from '../testbed.ts'
+import type { TestbedServer } from '../testbed-server.ts'
 
 const stores = ['postgres'] as const
 
@@ -27,12 +27,12 @@ export const backendsGone: Nemesis = {
 export const serverCrash: Nemesis = {
   name: 'server-crash',
   stores: withCitus,
-  async strike({ server, tell, leaseMs }, draw, last) {
+  async strike({ server, report, leaseMs }, draw, last) {
     await server.down(draw.pick(['immediate', 'kill']), async () => {
-      tell({ kind: 'server', text: 'is down', details: { state: 'down' } })
+      report({ kind: 'server', text: 'is down', details: { state: 'down' } })
       await last(draw.between(0, 1) * leaseMs)
     })
-    tell({ kind: 'server', text: 'is up', details: { state: 'up' } })
+    report({ kind: 'server', text: 'is up', details: { state: 'up' } })
     return true
   },
 }
@@ -41,12 +41,12 @@ export const serverCrash: Nemesis = {
 export const nodeCrash: Nemesis = {
   name: 'node-crash',
   stores: ['citus'],
-  async strike({ server, tell, leaseMs }, draw, last) {
+  async strike({ server, report, leaseMs }, draw, last) {
     await server.nodeDown(draw.int(0, 1), draw.pick(['immediate', 'kill']), async () => {
-      tell({ kind: 'server', text: 'has a node that is down' })
+      report({ kind: 'server', text: 'has a node that is down' })
       await last(draw.between(0, 1) * leaseMs)
     })
-    tell({ kind: 'server', text: 'has all nodes' })
+    report({ kind: 'server', text: 'has all nodes' })
     return true
   },
 }
@@ -54,17 +54,17 @@ export const nodeCrash: Nemesis = {
 export const crashInRecovery: Nemesis = {
   name: 'crash-in-recovery',
   stores,
-  async strike({ server, tell }, draw) {
+  async strike({ server, report }, draw) {
     let recovering = 0
     await server.down('immediate', async () => {
-      tell({ kind: 'server', text: 'is down', details: { state: 'down' } })
+      report({ kind: 'server', text: 'is down', details: { state: 'down' } })
       for (let left = draw.int(1, 3); left > 0; left -= 1) {
         const found = await server.startAndKill(draw.between(5, 120))
-        tell({ kind: 'server', text: `is killed while it is ${found}` })
+        report({ kind: 'server', text: `is killed while it is ${found}` })
         if (found === 'recovering') recovering += 1
       }
     })
-    tell({ kind: 'server', text: 'is up', details: { state: 'up' } })
+    report({ kind: 'server', text: 'is up', details: { state: 'up' } })
     return recovering > 0
   },
 }
@@ -73,11 +73,11 @@ export const crashInRecovery: Nemesis = {
 export const failover: Nemesis = {
   name: 'failover',
   stores,
-  async strike({ server, plant, tell, leaseMs }, draw, last) {
+  async strike({ server, plant, report, leaseMs }, draw, last) {
     const serve = (): Promise<void> => last(draw.between(0.1, 0.6) * leaseMs)
     await server.failOver({ isInTouch: plant !== 'lost-touch', serve }, (state) => {
       const text = state === 'down' ? 'is down' : 'is up: its standby has taken its place'
-      tell({ kind: 'server', text, details: { state } })
+      report({ kind: 'server', text, details: { state } })
     })
     return true
   },
@@ -104,7 +104,7 @@ export const connectionsUsedUp: Nemesis = {
 }
 
 /** Opens connections until there is no place for another. False if the server has gone instead. */
-async function fill(server: FieldServer, idle: Client[]): Promise<boolean> {
+async function fill(server: TestbedServer, idle: Client[]): Promise<boolean> {
   for (;;) {
     try {
       idle.push(await server.open())

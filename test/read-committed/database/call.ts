@@ -1,7 +1,7 @@
 // One call on its way through its plan. Every statement has a name, and before each, between two rows of
-// one, and before the commit, whoever drives the store decides when it goes on: that is where others come in between. What
+// one, and before the commit, the driver of the store decides when it goes on: that is where others come in between. What
 // the database refuses because of others is tried again from the start, with nothing left of the first try; so is what has
-// found somebody whom it should have locked before.
+// found a run that it should have locked before.
 
 import { defaultPageLimits, type PageLimits } from '../../../src/core/model/chore.ts'
 import { HoldfastError } from '../../../src/core/errors/error.ts'
@@ -20,7 +20,7 @@ import type { Transaction } from './transaction.ts'
  * `look-and-lock-in-one`   parking counts the messages in the statement that locks the run
  * `no-lock-on-deliver`     a sender reads the run without taking it
  * `no-lock-on-watch`       a run that begins to wait on another run, or on a topic, looks at it without taking it
- * `no-begin-again`         whoever is found under the locks and is not locked is written to all the same
+ * `no-begin-again`         a run that is found under the locks and is not locked is written to all the same
  * `look-then-insert`       keys are looked up before they are taken, and no primary key stands behind it
  * `insert-and-look-in-one` who has a key is looked up in the statement that takes it
  * `keys-left-behind`       a run that ends or is removed keeps its keys
@@ -30,9 +30,9 @@ import type { Transaction } from './transaction.ts'
  * `dead-by-absence`        a rescue judges a run anew by whether its holder's session is known, instead of by its holder
  * `lock-and-stamp-in-one`  the sequencer of the feed looks in the statement that locks
  * `read-over-gaps`         a reader of the feed goes on behind entries that its machine does not show yet
- * `beat-behind-a-lock`     a beat moves deadlines in the transaction that keeps the session, behind whoever has a row
- * `rescue-behind-a-lock`   a rescue that has to tell others of an end waits for all of them, and all others wait with it
- * `end-behind-a-watcher`   an end or a broadcast waits for a stranger who has locked somebody whom it only tells
+ * `beat-behind-a-lock`     a beat moves deadlines in the transaction that keeps the session, behind the transaction that has locked a row
+ * `rescue-behind-a-lock`   a rescue that has to notify others of an end waits for all of them, and all others wait with it
+ * `end-behind-a-watcher`   an end or a broadcast waits for a stranger that has locked a run which it only notifies
  */
 export const mutations = [
   'look-and-lock-in-one',
@@ -69,7 +69,7 @@ export interface Parts {
 /** More tries than this are not bad luck. */
 const mostTries = 100
 
-/** Somebody is to be reached who is not locked: whoever finds that begins again, and looks for all of them first. */
+/** A run is to be reached that is not locked: the transaction begins again, and looks for all of them first. */
 export class Overtaken extends Error {
   override readonly name = 'Overtaken'
   /** The run that is to be locked the next time, if it is one. */
@@ -175,7 +175,7 @@ export async function transaction<Answer>(
 
 /**
  * One transaction for many. If a unique index refuses the whole, each gets its own, so that only the one is refused which
- * is in the way; that one alone is tried again, and its look will tell who was before it.
+ * is in the way; that one alone is tried again, and its look will show who was before it.
  */
 export async function batch<Item, Answer>(
   parts: Parts,

@@ -1,4 +1,4 @@
-// A small database with many versions of each row. What its transactions may see of each other is told in `transaction.ts`.
+// A small database with many versions of each row. What its transactions may see of each other is described in `transaction.ts`.
 
 import type { Table } from './table.ts'
 import { Transaction, type Shared } from './transaction.ts'
@@ -24,7 +24,7 @@ export class Database {
     return new Transaction(`stranger (${this.begun})`, this.shared, true)
   }
 
-  /** Whom to tell of every key that somebody takes or waits for, and with null of every end of a transaction. */
+  /** Called with every key that a transaction takes or waits for, and with null of every end of a transaction. */
   watch(witness: (key: string | null) => void): void {
     this.shared.witness = witness
   }
@@ -56,7 +56,7 @@ export class Database {
     return this.drawn
   }
 
-  /** Who waits for whom, to be told when nothing goes on. */
+  /** Who waits for whom, to be named when nothing goes on. */
   waits(): readonly string[] {
     return Array.from(this.shared.open, ({ name, waitsFor }) =>
       waitsFor === null ? `${name} is open` : `${name} waits for ${waitsFor.name}`,

@@ -1,6 +1,6 @@
 // A table whose rows have versions. Who changes a row holds its lock and keeps the new version to itself until it commits;
-// everybody else sees the committed ones, each as of its own snapshot. Indexes know a row by every version that it has or
-// had, and whoever looks something up sorts out the rest, as in Postgres.
+// all others see the committed ones, each as of its own snapshot. Indexes know a row by every version that it has or
+// had, and a lookup sorts out the rest, as in Postgres.
 
 /** A transaction, as far as a row must know: it holds the lock until it ends. */
 export interface Owner {
@@ -130,7 +130,7 @@ export class Table<Row> {
     }
   }
 
-  /** A row that its owner deletes: it is gone for everybody else once that is committed. */
+  /** A row that its owner deletes: it is gone for all others once that is committed. */
   erase(tuple: Tuple<Row>): void {
     tuple.draft = { row: null }
   }

@@ -4,10 +4,10 @@
 //     waits for a lock.
 //   * Who locks or changes a row waits for the transaction that has it. Afterwards it takes the newest version, but only if
 //     that still fits the statement (EvalPlanQual): the row is judged anew, everything else as of the old snapshot.
-//   * An insert that meets a key waits for whoever is about to write or free that key, and then is told of a row that its
+//   * An insert that meets a key waits for the transaction that is about to write or free that key, and then finds a row that its
 //     own statement cannot see.
 //   * A statement that takes many rows takes one after the other, and others come in between.
-//   * Locks are held until the end. Two that wait for each other are found at once, and the second is told 40P01.
+//   * Locks are held until the end. Two that wait for each other are found at once, and the second gets 40P01.
 //   * Over several machines an end reaches one after the other: what was written on one is visible before the rest is.
 //
 // What is left out because no plan needs it: shared locks, savepoints, and a statement that sees its own writes.
@@ -25,10 +25,10 @@ export interface Query<Row> {
 }
 
 export interface LockOptions<Row> {
-  /** Passes over rows that somebody else has, instead of waiting. */
+  /** Passes over rows that another transaction has, instead of waiting. */
   readonly skipLocked?: boolean
   /**
-   * Passes over those of these rows that a stranger has, or somebody who waits for one. Postgres finds that out by waiting for a
+   * Passes over those of these rows that a stranger has, or a transaction that waits for one. Postgres finds that out by waiting for a
    * moment: nobody else has a row for longer.
    */
   readonly passesStrangers?: (row: Row) => boolean
@@ -43,7 +43,7 @@ export interface Shared {
   readonly machineOf: (table: string, row: unknown) => number
   /** Snapshots of the statements that are under way. */
   readonly snapshots: Set<Snapshot>
-  /** Told of every key that somebody takes or waits for, and with null of every end: for whoever wants to know who met. */
+  /** Called with every key that a transaction takes or waits for, and with null of every end: for tests that look for who met. */
   witness: ((key: string | null) => void) | null
 }
 
@@ -204,7 +204,7 @@ export class Transaction implements Owner {
     }
   }
 
-  /** The machines that are told of its commit before the last one. */
+  /** The machines that hear of its commit before the last one. */
   machines(): readonly number[] {
     return [...new Set(Array.from(this.held.values(), ({ machine }) => machine))].sort((a, b) => a - b).slice(0, -1)
   }
@@ -265,7 +265,7 @@ export class Transaction implements Owner {
     }
   }
 
-  /** Takes the lock of a row; false if somebody else has it and it is to be passed over. */
+  /** Takes the lock of a row; false if another transaction has it and it is to be passed over. */
   private async take<Row>(table: Table<Row>, tuple: Tuple<Row>, passes: Passes): Promise<boolean> {
     if (tuple.owner !== this) for (const row of tuple.rows()) this.reportConflict(table, row)
     while (tuple.owner !== null && tuple.owner !== this) {
@@ -299,7 +299,7 @@ export class Transaction implements Owner {
 
   /**
    * Does something with the row that has a key of this one, or with the knowledge that there is none, before anybody else
-   * can write one. Whoever is about to take or to free such a key is waited for first.
+   * can write one. A transaction that is about to take or to free such a key is waited for first.
    */
   private async unlessBusy<Row, Result>(
     table: Table<Row>,

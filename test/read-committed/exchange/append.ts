@@ -1,4 +1,4 @@
-// What a transaction appends: entries of any number of runs, and the one row of the feed that tells of those that it is to tell of.
+// What a transaction appends: entries of any number of runs, and the one row of the feed that lists those that it is to list.
 
 import type { Draft, Entry } from '../../../src/core/model/entry.ts'
 import type { StatementName } from '../statement-plan.ts'
@@ -18,7 +18,7 @@ export class Appends {
   private readonly entries: EntryRow[] = []
   private readonly ranges: FeedRow['ranges'][number][] = []
 
-  /** Entries that come after `seq`; the transition's id stands on the first. The feed tells of the last `fed` of them. */
+  /** Entries that come after `seq`; the transition's id stands on the first. The feed lists the last `fed` of them. */
   add({ runId, seq, drafts, transition, at, fed }: Appended): void {
     if (drafts.length === 0) return
     for (const [index, { kind, name, meta, data }] of drafts.entries()) {

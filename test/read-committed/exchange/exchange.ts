@@ -87,13 +87,13 @@ async function candidates<Answer, Work extends LockedUnitOfWork>(
     isUnlocked: true,
     isDry: true,
   })
-  // Whatever is wrong by what is seen here may be right under the locks, and is told there otherwise.
+  // Whatever is wrong by what is seen here may be right under the locks, and is answered there otherwise.
   await decide(unitOfWork).catch(() => undefined)
   x.hints.length = hints
   return unitOfWork.touched
 }
 
-/** A topic has a row from the time at which somebody first sends to it or waits on it. */
+/** A topic has a row from the time at which the first caller sends to it or waits on it. */
 function lockTopics(
   x: Execution,
   method: keyof typeof statements,

@@ -1,7 +1,7 @@
 // The rows that the rules of `core/rules/messages/exchange.ts` read and write, lent by one transaction: what it locked, what it has seen in the
 // statement after the locks, and what the rules have made of both since. Nothing is written before they are done.
 //
-// Without locks the same rules tell who would have to be locked. With locks, to reach any other run means to begin again.
+// Without locks the same rules say who would have to be locked. With locks, to reach any other run means to begin again.
 
 import {
   afterOthers,

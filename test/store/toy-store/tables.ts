@@ -19,7 +19,7 @@ import {
   type WaitRow,
 } from 'holdfast/store'
 
-/** A message as it is kept: what its sender was told, which entry took it, and what became of it if none did. */
+/** A message as it is kept: what its sender was answered, which entry took it, and what became of it if none did. */
 export interface StoredMessage {
   readonly message: Message
   readonly outcome: DeliveryOutcome
@@ -46,7 +46,7 @@ export class Tables {
   readonly positions = new Map<string, number>()
   readonly chores = new Map<string, ChoreRow>()
   readonly sessions = new Map<string, Session>()
-  /** Which entries the feed tells of, in the order of their commits. */
+  /** Which entries the feed lists, in the order of their commits. */
   readonly feed: { readonly runId: string; readonly seq: number }[] = []
   readonly hints = new Hints()
 

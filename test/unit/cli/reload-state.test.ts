@@ -32,15 +32,15 @@ function played(...events: readonly DevEvent[]): Played {
 
 function short(action: DevAction): string {
   if (action.kind === 'wait') return `wait ${action.ms}`
-  return action.kind === 'report' ? `tell ${action.event.event}` : action.kind
+  return action.kind === 'report' ? `report ${action.event.event}` : action.kind
 }
 
 describe('a worker under development', () => {
   it('is started anew after a change, and never beside the one before', () => {
     const before = played(working, changed('a.ts'))
-    expect(before.done).toEqual(['start', 'tell working', 'stop', `wait ${patienceMs}`])
+    expect(before.done).toEqual(['start', 'report working', 'stop', `wait ${patienceMs}`])
     const after = played(working, changed('a.ts'), changed('b.ts'), ended(0), working)
-    expect(after.done.slice(4)).toEqual(['start', 'tell working'])
+    expect(after.done.slice(4)).toEqual(['start', 'report working'])
     expect(after.state).toEqual({ phase: 'working', cause: { kind: 'change', file: 'a.ts' }, crashes: 0 })
   })
 
@@ -51,7 +51,7 @@ describe('a worker under development', () => {
   it('that cannot load its module waits for a change, however often that happens', () => {
     const { state, done } = played(ended(2), changed('a.ts'), ended(2))
     expect(state).toMatchObject({ phase: 'waiting', until: 'change' })
-    expect(done).toEqual(['start', 'tell ended', 'start', 'tell ended'])
+    expect(done).toEqual(['start', 'report ended', 'start', 'report ended'])
     expect(played(ended(2), time).state.phase).toBe('waiting')
   })
 
@@ -71,7 +71,7 @@ describe('a worker under development', () => {
 
   it('is stopped by Ctrl-C, and by a second one killed', () => {
     const first = played(working, interrupted)
-    expect(first.done.slice(2)).toEqual(['tell stopping', 'stop', `wait ${patienceMs}`])
+    expect(first.done.slice(2)).toEqual(['report stopping', 'stop', `wait ${patienceMs}`])
     expect(played(working, interrupted, ended(0)).state).toEqual({ phase: 'over', isAtOnce: false })
     const second = played(working, interrupted, interrupted)
     expect([second.state, second.done.at(-1)]).toEqual([{ phase: 'over', isAtOnce: true }, 'kill'])

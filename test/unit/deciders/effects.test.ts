@@ -88,7 +88,7 @@ describe('an effect', () => {
     expect(rig.story()).toHaveLength(2)
   })
 
-  it('IF-R8 that gave up is told to the decider in the transition that says so', () => {
+  it('IF-R8 that gave up is reported to the decider in the transition that says so', () => {
     const rig = deciderRig(order)
     rig.execute(create)
     const decided = rig.offer({
@@ -117,7 +117,7 @@ describe('an effect', () => {
     expect(rig.entries[5]?.data?.length).toBeLessThan(66_000)
   })
 
-  it('that gave up is recorded even if the input that tells of it never fits into a transition', () => {
+  it('that gave up is recorded even if the input that reports it never fits into a transition', () => {
     const verbose = decider('verbose', {
       initial: () => 0,
       evolve: (count, _event: { type: 'Said' }) => count + 1,

@@ -19,10 +19,10 @@ function list({
       if (input.type === 'Later') return decision({ type: 'Added', item: 'later' })
       const added = decision({ type: 'Added', item: input.item })
       if (input.item !== 'timer') return added
-      return added.timer('t', { after: '1h' }, { type: 'Later' }).effect({ type: 'tell', item: input.item })
+      return added.timer('t', { after: '1h' }, { type: 'Later' }).effect({ type: 'notify', item: input.item })
     },
     id: { Add: 'id', Later: null },
-    effects: { tell: () => undefined },
+    effects: { notify: () => undefined },
     snapshotEvery: 10,
     stateVersion,
     dedup: { last: 5, within: '1h' },

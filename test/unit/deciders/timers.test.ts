@@ -12,7 +12,7 @@ type TickInput =
   | { readonly type: 'Tick' }
   | { readonly type: 'Break' }
 
-/** Sets timers as it is told, and counts those that fire. */
+/** Sets timers as it is asked to, and counts those that fire. */
 const metronome = decider('metronome', {
   initial: () => 0,
   evolve: (ticks, event: { type: 'Set' | 'Ticked' }) => (event.type === 'Ticked' ? ticks + 1 : ticks),
@@ -190,21 +190,21 @@ describe('a timer', () => {
     expect(rig.fire()).toMatchObject({ append: [], fired: [] })
   })
 
-  it('IF-R1 IF-R8 whose input cannot be decided is tried five times, later each time, and then given up and told', () => {
+  it('IF-R1 IF-R8 whose input cannot be decided is tried five times, later each time, and then given up and reported', () => {
     const failing = decider('failing', {
       initial: () => [] as readonly string[],
-      evolve: (told, event: { type: 'Set' } | { type: 'Told'; key: string | null }) =>
-        event.type === 'Told' ? [...told, event.key ?? 'none'] : told,
+      evolve: (keys, event: { type: 'Set' } | { type: 'Noted'; key: string | null }) =>
+        event.type === 'Noted' ? [...keys, event.key ?? 'none'] : keys,
       decide: (
-        _told,
-        input: { type: 'Set'; id: string } | { type: 'Break' } | { type: 'Tell'; key: string | null },
+        _keys,
+        input: { type: 'Set'; id: string } | { type: 'Break' } | { type: 'Note'; key: string | null },
       ) => {
         if (input.type === 'Break') throw new Error('The spring is broken')
-        if (input.type === 'Tell') return decision({ type: 'Told', key: input.key })
+        if (input.type === 'Note') return decision({ type: 'Noted', key: input.key })
         return decision({ type: 'Set' }).timer('spring', { after: 10 }, { type: 'Break' })
       },
-      id: { Set: 'id', Break: null, Tell: null },
-      onDeadTimer: ({ key }) => ({ type: 'Tell', key }),
+      id: { Set: 'id', Break: null, Note: null },
+      onDeadTimer: ({ key }) => ({ type: 'Note', key }),
     })
     const rig = deciderRig(failing)
     rig.execute({ type: 'Set', id: '1' })
@@ -218,7 +218,7 @@ describe('a timer', () => {
     expect(delays).toEqual([10, 1000, 2000, 4000, 8000])
     expect(rig.story().slice(1)).toEqual([
       ...Array<string>(4).fill('attempt-failed spring'),
-      'timer-failed spring, input Tell, event Told',
+      'timer-failed spring, input Note, event Noted',
     ])
     expect(rig.instance).toMatchObject({ state: ['spring'], timers: [] })
     expect(seen(rig.reload())).toEqual(seen(rig.instance))

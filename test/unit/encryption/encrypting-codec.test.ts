@@ -25,7 +25,7 @@ function refusal(act: () => unknown, code: 'PAYLOAD_CORRUPT' | 'NOT_STORABLE' = 
 }
 
 /** Everything that a log could show of an error. */
-function told(error: HoldfastError): string {
+function wordsOf(error: HoldfastError): string {
   return JSON.stringify([error.message, error.details, String(error.cause), error.stack])
 }
 
@@ -56,7 +56,7 @@ describe('an encrypted text', () => {
     expect(body.length).toBe(12 + JSON.stringify({ canary }).length + 16)
   })
 
-  it('is another one each time: equal values cannot be told from the outside', () => {
+  it('is another one each time: equal values cannot be recognized from the outside', () => {
     const texts = Array.from({ length: 100 }, () => decodeBody(codec.encode('same', place)).body)
     expect(new Set(texts.map((body) => body.subarray(0, 12).toString('hex'))).size).toBe(100)
     expect(new Set(texts.map((body) => body.subarray(12).toString('hex'))).size).toBe(100)
@@ -109,7 +109,7 @@ describe('a text that is refused', () => {
     const error = refusal(() => codec.decode(given, at))
     expect(error.details).toMatchObject({ ...at, reason: expect.stringMatching(reason) as unknown })
     for (const secret of [canary, first.toString('hex'), first.toString('base64'), body.toString('base64url')]) {
-      expect(told(error)).not.toContain(secret)
+      expect(wordsOf(error)).not.toContain(secret)
     }
   })
 
@@ -125,7 +125,7 @@ describe('a text that is refused', () => {
   it('when the codec inside cannot read what was decrypted does not quote it', () => {
     const plain: Codec = { encode: String, decode: (given) => given }
     const sealed = encryptingCodec({ keys: { first }, current: 'first', codec: plain }).encode(canary, place)
-    expect(told(refusal(() => codec.decode(sealed, place)))).not.toContain(canary.slice(0, 6))
+    expect(wordsOf(refusal(() => codec.decode(sealed, place)))).not.toContain(canary.slice(0, 6))
     const hostile: Codec = {
       encode: String,
       decode(given) {
@@ -134,7 +134,7 @@ describe('a text that is refused', () => {
     }
     const quoting = encryptingCodec({ keys: { first }, current: 'first', codec: hostile })
     const error = refusal(() => quoting.decode(quoting.encode(canary, place), place))
-    expect(told(error)).not.toContain(canary)
+    expect(wordsOf(error)).not.toContain(canary)
     expect(error.details['reason']).toBe('the codec inside the encryption failed')
   })
 })
@@ -199,7 +199,7 @@ describe('texts from before encryption', () => {
   })
 
   it('are not quoted when they cannot be read', () => {
-    expect(told(refusal(() => lenient.decode(canary, place)))).not.toContain(canary.slice(0, 6))
+    expect(wordsOf(refusal(() => lenient.decode(canary, place)))).not.toContain(canary.slice(0, 6))
   })
 })
 

@@ -31,7 +31,7 @@ function errorOf(call: () => unknown): HoldfastError {
 }
 
 describe('Registry', () => {
-  it('HE-V1 finds exactly the version that a run began with, and tells all of them, the newest last', () => {
+  it('HE-V1 finds exactly the version that a run began with, and lists all of them, the newest last', () => {
     const versions = [define('greet', 2), define('greet', 10), define('greet', 1), define('other')]
     const registry = new Registry(versions)
     expect(registry.find('greet', 2)).toBe(versions[0])

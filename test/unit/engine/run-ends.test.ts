@@ -1,4 +1,4 @@
-// Whoever waits for a run hears of its end, once, wherever it ended and whatever was lost on the way.
+// A caller that waits for a run hears of its end, once, wherever it ended and whatever was lost on the way.
 
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Entry } from '../../../src/core/model/entry.ts'
@@ -94,7 +94,7 @@ describe('an ending', () => {
     expect(heard).toEqual([endingOf('a')])
   })
 
-  it('is not told to one who watches no longer, and leaves others alone', () => {
+  it('is not reported to a caller who watches no longer, and leaves others alone', () => {
     const unwatch = watch(endings, 'a', hear)
     watch(endings, 'a', (ending) => hear({ ...ending, seq: 99 }))
     unwatch()
@@ -122,7 +122,7 @@ describe('a run that was removed', () => {
     gone.length = 0
     store.status.set('a', 'running')
     store.removed.add('a')
-    store.holder = 'somebody'
+    store.holder = 'another'
     endings.watch('a', watcher)
     ports.clock.advance(1_000)
     await turn()
@@ -223,7 +223,7 @@ describe('the regular look', () => {
     expect(ports.clock.pending).toBe(0)
   })
 
-  it('sets one timer when somebody begins to watch during a look', async () => {
+  it('sets one timer when a caller begins to watch during a look', async () => {
     store.status.set('a', 'running')
     watch(endings, 'a', hear)
     ports.clock.advance(1_000)
@@ -248,7 +248,7 @@ describe('the regular look', () => {
   })
 })
 
-it('a look tells who asked how the runs stand, and that there is no such run', async () => {
+it('a look says who asked how the runs stand, and that there is no such run', async () => {
   store.status.set('a', 'waiting')
   const [found, missing] = await endings.look(['a', 'b'])
   expect(found?.status).toBe('waiting')
@@ -278,7 +278,7 @@ describe('a store that hints at ends on demand', () => {
     endings = new RunEnds(store, ports, options)
   })
 
-  it('is told when the first caller waits, and when the last one does not any more', () => {
+  it('is notified when the first caller waits, and when the last one does not any more', () => {
     const [stopA, stopB] = [watch(endings, 'a', hear), watch(endings, 'b', hear)]
     expect(expected).toEqual([true])
     stopA()
@@ -341,7 +341,7 @@ describe('a store that hints at ends on demand', () => {
     expect(heard).toHaveLength(1_200)
   })
 
-  it('is told nothing of waits for runs that are moving here, until one of them leaves without having ended', async () => {
+  it('hears nothing of waits for runs that are moving here, until one of them leaves without having ended', async () => {
     moving.add('a').add('b')
     const stopA = watch(endings, 'a', hear)
     stopA()
@@ -358,7 +358,7 @@ describe('a store that hints at ends on demand', () => {
     expect(expected).toEqual([true, true, false])
   })
 
-  it('is told at the next look of a run that moves here no more, also if its leaving went unnoticed', async () => {
+  it('is notified at the next look of a run that moves here no more, also if its leaving went unnoticed', async () => {
     moving.add('a')
     store.status.set('a', 'running')
     watch(endings, 'a', hear)

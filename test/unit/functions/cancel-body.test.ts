@@ -6,21 +6,21 @@ describe('a body that works without steps', () => {
   it('SW-A4 SW-P2 learns of it by its signal and by isCancelled, and changes nothing if it does not listen', async () => {
     const rig = new FunctionRig()
     let end: (value: string) => void = () => undefined
-    const told: unknown[] = []
+    const seen: unknown[] = []
     const flow = workflow('cancel.job', async (ctx) => {
-      ctx.abortSignal.addEventListener('abort', () => told.push(ctx.abortSignal.reason, ctx.isCancelled()))
-      told.push(ctx.isCancelled())
+      ctx.abortSignal.addEventListener('abort', () => seen.push(ctx.abortSignal.reason, ctx.isCancelled()))
+      seen.push(ctx.isCancelled())
       await new Promise<string>((resolve) => (end = resolve))
       ctx.log('nobody hears this')
-      await ctx.step('nobody does this', () => told.push('done'))
+      await ctx.step('nobody does this', () => seen.push('done'))
       return 'done all the same'
     })
     const held = await (await rig.start(flow)).begin()
     await held.cancel('stop')
-    expect(told).toEqual([false, expect.objectContaining({ code: 'RUN_CANCELLED' }), true])
+    expect(seen).toEqual([false, expect.objectContaining({ code: 'RUN_CANCELLED' }), true])
     end('ignored')
     await rig.quiet()
-    expect(told).toHaveLength(3)
+    expect(seen).toHaveLength(3)
     expect(await held.story()).toEqual(['started', 'cancelled'])
     expect(rig.lines).toEqual([])
   })

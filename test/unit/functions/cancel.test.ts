@@ -10,9 +10,9 @@ async function cancelledWith(held: Held): Promise<unknown> {
 }
 
 describe('a cancellation', () => {
-  it('SW-P2 tells a running step to stop, by its signal, by isCancelled and with its next heartbeat', async () => {
+  it('SW-P2 asks a running step to stop, by its signal, by isCancelled and with its next heartbeat', async () => {
     const rig = new FunctionRig()
-    const held = await (await rig.start(workflow('cancel.told', (ctx) => ctx.step('a', rig.gated)))).begin()
+    const held = await (await rig.start(workflow('cancel.notified', (ctx) => ctx.step('a', rig.gated)))).begin()
     const { tools } = rig.gates[0] ?? rig.gate('a')
     expect([tools.isCancelled(), tools.abortSignal.aborted]).toEqual([false, false])
     expect(await held.cancel('no more')).toMatchObject({ outcome: 'requested' })
@@ -56,7 +56,7 @@ describe('a cancellation', () => {
     const flow = workflow('cancel.throw', (ctx) => ctx.step('a', rig.gated))
     const held = await (await rig.start(flow)).begin()
     await held.cancel()
-    await rig.fail('a', new Error('I was told to stop'))
+    await rig.fail('a', new Error('I was asked to stop'))
     await rig.pass(60_000)
     expect(await held.story()).toEqual(['started', 'cancelled'])
     expect(await cancelledWith(held)).toEqual({ reason: null, notUndone: [] })
@@ -118,8 +118,8 @@ describe('a cancellation', () => {
   })
 
   it('a return that comes too late changes nothing, and the step that came with it is recorded and undone', async () => {
-    for (const tellsWhy of [true, false]) {
-      const rig = new FunctionRig({ tellsWhy })
+    for (const givesReason of [true, false]) {
+      const rig = new FunctionRig({ givesReason })
       const undone: unknown[] = []
       const flow = workflow('cancel.return', (ctx) =>
         ctx.step('a', rig.gated, { undo: (value) => void undone.push(value) }),
@@ -140,12 +140,12 @@ describe('a cancellation', () => {
     }
   })
 
-  it('without anything but the last entry to send again it has no reason, if nobody told it', async () => {
-    for (const [tellsWhy, reason] of [
+  it('without anything but the last entry to send again it has no reason, if nobody gave it', async () => {
+    for (const [givesReason, reason] of [
       [true, 'too late'],
       [false, null],
     ] as const) {
-      const rig = new FunctionRig({ tellsWhy })
+      const rig = new FunctionRig({ givesReason })
       let end: () => void = () => undefined
       const flow = workflow('cancel.bare', () => new Promise<void>((resolve) => (end = resolve)))
       const held = await (await rig.start(flow)).begin()
@@ -357,7 +357,7 @@ describe('a run that is being cancelled and has no holder', () => {
     expect(await cancelledWith(held)).toEqual({ reason: 'in flight', notUndone: [] })
   })
 
-  it('whose code changed ends all the same and tells what was not undone', async () => {
+  it('whose code changed ends all the same and says what was not undone', async () => {
     const rig = new FunctionRig()
     const first = workflow('cancel.drift', async (ctx) => {
       await ctx.step('a', () => 1, { undo: () => undefined })

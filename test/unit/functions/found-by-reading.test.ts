@@ -82,7 +82,7 @@ describe('drift', () => {
 })
 
 describe('a body that hangs on something of its own', () => {
-  it('does not keep a cancellation waiting for ever, and what it did not tell of is named', async () => {
+  it('does not keep a cancellation waiting for ever, and what it did not report is named', async () => {
     const rig = new FunctionRig()
     let hangs = false
     const flow = workflow('hangs', async (ctx) => {

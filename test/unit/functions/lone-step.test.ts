@@ -270,7 +270,7 @@ describe('what names a step', () => {
     let pauses = true
     const rig = new FunctionRig({
       onCommit: () => {
-        // The answer to this commit tells of it, too.
+        // The answer to this commit reports it, too.
         if (pauses) rig.store.control(held.runId, { kind: 'pause', reason: 'operator', note: null })
         pauses = false
       },

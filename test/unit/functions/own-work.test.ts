@@ -1,5 +1,5 @@
 // A body that awaits something of its own while it is replayed, however long that takes, is no body whose code has changed: it is
-// told of in one line, again every hour. Only a call that it cannot have made then says that the code is another.
+// logged in one line, again every hour. Only a call that it cannot have made then says that the code is another.
 
 import { describe, expect, it } from 'vitest'
 import { workflow } from '../../../src/functions/api/workflow.ts'
@@ -106,7 +106,7 @@ describe('a body that awaits something of its own for long is not said to have c
 })
 
 describe('a call that was made beside others and has been removed looks like one that may still come', () => {
-  it('so its run is told of again and again, and can be paused, until its body ends or makes another call', async () => {
+  it('so its run is logged again and again, and can be paused, until its body ends or makes another call', async () => {
     const first = new FunctionRig()
     const asleep = await begin(first, (ctx) => Promise.all([ctx.sleep('1 day'), ctx.step('removed', first.gated)]))
     await first.succeed('removed')

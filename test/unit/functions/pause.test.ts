@@ -12,7 +12,7 @@ async function pausedWith(held: Held): Promise<unknown> {
   return last?.kind === 'paused' ? last.meta : `the last entry is ${last?.kind}`
 }
 
-describe('a pause of a run that somebody holds', () => {
+describe('a pause of a run that a worker holds', () => {
   it('lets what runs come to its end and begins nothing after it', async () => {
     const rig = new FunctionRig()
     const flow = workflow('pause.step', async (ctx) => {
@@ -99,7 +99,7 @@ describe('a pause of a run that somebody holds', () => {
     }
   })
 
-  it('of a body that failed and was told before is one commit', async () => {
+  it('of a body that failed and was notified before is one commit', async () => {
     const rig = new FunctionRig()
     let fails: () => void = () => undefined
     const flow = workflow('pause.failed', () => new Promise((_, reject) => (fails = () => reject(new Error('Later')))))

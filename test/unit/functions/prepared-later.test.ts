@@ -173,7 +173,7 @@ describe('a child that is still being prepared', () => {
     expect([(await held.story()).at(-1), t.started]).toEqual(['cancelled', 0])
   })
 
-  it('and is refused after the body has returned is told of, and the run ends', async () => {
+  it('and is refused after the body has returned is reported, and the run ends', async () => {
     const t = nursery()
     const held = await t.begin((ctx) => void ctx.child(child, 1))
     const unhandled = await unhandledIn(() => t.refuse(new Error('No number')))

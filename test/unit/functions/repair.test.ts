@@ -17,7 +17,7 @@ async function causeOf(held: Held): Promise<number> {
   return last.meta?.cause ?? 0
 }
 
-describe('a failed run that somebody retries', () => {
+describe('a failed run that is retried', () => {
   it('runs the step that failed again, from its first attempt, and nothing that was recorded', async () => {
     const rig = new FunctionRig()
     const ran: string[] = []
@@ -63,7 +63,7 @@ describe('a failed run that somebody retries', () => {
 })
 
 describe('optional outcomes', () => {
-  /** A journal in which `b` failed, then `c` and `d` were recorded, and somebody dropped `b`. */
+  /** A journal in which `b` failed, then `c` and `d` were recorded, and `b` was dropped. */
   async function withOptionalOutcomes(rig: FunctionRig, names: readonly string[]): Promise<Held> {
     const first = new FunctionRig()
     const flow = workflow('repair.order', async (ctx) => {
@@ -138,7 +138,7 @@ describe('optional outcomes', () => {
   })
 })
 
-describe('a run whose journal somebody repaired', () => {
+describe('a run whose journal was repaired', () => {
   it('gets the result that took the place of a failure, and of a result', async () => {
     const rig = new FunctionRig()
     const undone: unknown[] = []

@@ -63,7 +63,7 @@ const own = [
 const notes = ['record', 'note', 'refusal', 'promised']
 
 const following = (): RigOptions => ({ scopes: createScopes({ callsOfName: Infinity }) })
-/** As on older versions of Node, once a step has been performed some times: only the trace of awaits tells. */
+/** As on older versions of Node, once a step has been performed some times: only the trace of awaits knows. */
 const unfollowed = (): RigOptions => ({ scopes: createScopes({ callsOfName: 0 }) })
 const transact: Host['transact'] = () => Promise.reject(new Error('Nothing is asked of it'))
 
@@ -218,7 +218,7 @@ describe('inside a step', () => {
     await expect.poll(() => held.status()).toBe('succeeded')
   })
 
-  it('what tells of the run stays allowed', async () => {
+  it('what shows the run stays allowed', async () => {
     let seen: unknown = null
     const [held] = await begun((ctx) =>
       ctx.step('outer', async () => {

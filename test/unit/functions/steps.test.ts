@@ -144,7 +144,7 @@ describe('a step', () => {
 
   it('PQ-E7 that says fatal is not repeated; retryAfter sets the delay', async () => {
     const rig = new FunctionRig()
-    const flow = workflow('test.verdict', async (ctx) => {
+    const flow = workflow('test.outcome', async (ctx) => {
       const retry = constant(5, 10)
       await ctx.step('later', rig.gated, { retry })
       await ctx.step('never', rig.gated, { retry })
@@ -194,17 +194,17 @@ describe('a step', () => {
 
   it('that nobody awaits when the body returns is awaited and recorded before the run ends', async () => {
     const rig = new FunctionRig()
-    const flow = workflow('test.loose', async (ctx) => {
-      void ctx.step('loose', rig.gated)
+    const flow = workflow('test.unawaited', async (ctx) => {
+      void ctx.step('unawaited', rig.gated)
       return ctx.step('a', rig.gated)
     })
     const held = await (await rig.start(flow)).begin()
-    const optional = rig.gate('loose')
+    const optional = rig.gate('unawaited')
     await rig.succeed('a', 1)
     expect([optional.tools.abortSignal.aborted, await held.status()]).toEqual([false, 'running'])
     optional.succeed('late')
     await rig.quiet()
-    expect(await held.story()).toEqual(['started', 'step-succeeded a', 'step-succeeded loose', 'succeeded'])
+    expect(await held.story()).toEqual(['started', 'step-succeeded a', 'step-succeeded unawaited', 'succeeded'])
   })
 })
 

@@ -49,7 +49,7 @@ describe('undo of a run that fails', () => {
 
   it('the store learns what there is to undo: possible before the step begins, due with the failure', async () => {
     const rig = new FunctionRig()
-    await (await rig.start(workflow('undo.told', booking([])))).begin()
+    await (await rig.start(workflow('undo.reported', booking([])))).begin()
     expect(rig.commits.map(({ undo, append }) => [append.map(({ kind }) => kind).join(' '), undo])).toEqual([
       ['begun', 'possible'],
       ['step-succeeded begun', 'possible'],
@@ -217,7 +217,7 @@ describe('undo of a run that fails', () => {
     }
   })
 
-  it('a body that changed tells of what it does not know any more, and undoes the rest', async () => {
+  it('a body that changed reports what it does not know any more, and undoes the rest', async () => {
     const rig = new FunctionRig()
     const undone: string[] = []
     const whole = await (await rig.start(workflow('undo.drift', booking([])))).begin()
@@ -329,7 +329,7 @@ describe('undo of a run that fails', () => {
 })
 
 describe('the end of the time for a run', () => {
-  it('tells what runs to stop, records and undoes what was done, and fails the run', async () => {
+  it('asks what runs to stop, records and undoes what was done, and fails the run', async () => {
     const rig = new FunctionRig()
     const undone: string[] = []
     const flow = workflow('undo.time', async (ctx) => {
@@ -364,7 +364,7 @@ describe('the end of the time for a run', () => {
     const rig = new FunctionRig()
     const held = await (await rig.start(workflow('undo.time', (ctx) => ctx.step('slow', rig.gated)))).begin()
     held.frame.fail(new Error('Out of time'))
-    await rig.fail('slow', new Error('I was told to stop'))
+    await rig.fail('slow', new Error('I was asked to stop'))
     expect(await held.story()).toEqual(['started', 'failed'])
   })
 

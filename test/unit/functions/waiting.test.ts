@@ -144,7 +144,7 @@ describe('a run that waits', () => {
   it('looks again when a message came while it was being parked', async () => {
     const rig = disturbed()
     const flow = workflow('test.again', async (ctx) => {
-      await ctx.race({ told: ctx.receive('go'), late: ctx.sleep('1 day') })
+      await ctx.race({ received: ctx.receive('go'), late: ctx.sleep('1 day') })
       return 'woken'
     })
     const held = await (await rig.start(flow)).begin()

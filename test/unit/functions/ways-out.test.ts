@@ -1,4 +1,4 @@
-// The ways out of a frame, each with a step under way: what is told to stop, what is recorded, what is undone, and in which
+// The ways out of a frame, each with a step under way: what is asked to stop, what is recorded, what is undone, and in which
 // order. Nothing that happened in the world is dropped.
 
 import { describe, expect, it } from 'vitest'
@@ -50,13 +50,13 @@ const throws = (error: unknown) => (): never => {
   throw error
 }
 
-/** Whether the flight, which is under way, was told to stop. */
+/** Whether the flight, which is under way, was asked to stop. */
 function isHeldBySession({ rig }: Trip): boolean {
   return rig.gates.find(({ step }) => step === 'flight')?.tools.abortSignal.aborted === true
 }
 
 describe('a step under way when', () => {
-  it('the body returns is awaited, recorded and told nothing', async () => {
+  it('the body returns is awaited, recorded and not signalled', async () => {
     const t = await trip()
     await t.end(() => 'done')
     expect([await t.held.status(), isHeldBySession(t)]).toEqual(['running', false])
@@ -65,7 +65,7 @@ describe('a step under way when', () => {
     expect(t.undone).toEqual([])
   })
 
-  it('the run fails is told to stop, recorded all the same, and undone first', async () => {
+  it('the run fails is asked to stop, recorded all the same, and undone first', async () => {
     const t = await trip()
     await t.end(throws(fatal('No hotel')))
     expect([await t.held.status(), isHeldBySession(t), t.undone]).toEqual(['running', true, []])
@@ -81,7 +81,7 @@ describe('a step under way when', () => {
     expect(await t.held.outcome()).toMatchObject({ status: 'failed', value: { message: 'No hotel' } })
   })
 
-  it('the body is to be tried again is told nothing, and is not attempted again', async () => {
+  it('the body is to be tried again is not signalled, and is not attempted again', async () => {
     const t = await trip()
     await t.end(throws(new Error('Once more')))
     expect([await t.held.status(), isHeldBySession(t)]).toEqual(['running', false])
@@ -94,7 +94,7 @@ describe('a step under way when', () => {
     expect(t.undone).toEqual([])
   })
 
-  it('the time of the run is over is told why, recorded and undone', async () => {
+  it('the time of the run is over is signalled with the reason, recorded and undone', async () => {
     const t = await trip()
     t.held.frame.fail(outOfTime())
     await t.rig.quiet()
@@ -104,7 +104,7 @@ describe('a step under way when', () => {
     expect(await t.held.outcome()).toMatchObject({ status: 'failed', value: { code: 'RUN_TIMEOUT' } })
   })
 
-  it('the run is cancelled is told why, recorded and undone', async () => {
+  it('the run is cancelled is signalled with the reason, recorded and undone', async () => {
     const t = await trip()
     await t.held.cancel('not wanted')
     expect(t.rig.gates[0]?.tools.abortSignal.reason).toMatchObject({ code: 'RUN_CANCELLED' })
@@ -119,7 +119,7 @@ describe('a step under way when', () => {
   })
 
   it.each(['pause', 'shutdown'] as const)(
-    'a %s is wanted is awaited, recorded and told nothing; a body that needs no more ends here',
+    'a %s is wanted is awaited, recorded and not signalled; a body that needs no more ends here',
     async (way) => {
       const rig = new FunctionRig({ abortGraceMs: grace })
       const undone: unknown[] = []

@@ -100,7 +100,7 @@ describe('a statement', () => {
     expect(seen.select(items, at('x'))[0]?.count, 'who looked before sees what was there').toBe(0)
   })
 
-  it('that deletes a row and rolls back leaves it, and whoever waited for it changes it', async () => {
+  it('that deletes a row and rolls back leaves it, and the transaction that waited for it changes it', async () => {
     const { items, a, b, at, read } = await setUp('x')
     await a.delete(items, at('x'))
     const second = b.update(items, at('x'), plusOne)
@@ -190,7 +190,7 @@ describe('a unique index', () => {
 })
 
 describe('liveness', () => {
-  it('two that wait for each other are found: one is told so, and the other goes on when it has rolled back', async () => {
+  it('two that wait for each other are found: one is refused, and the other goes on when it has rolled back', async () => {
     const { items, a, b, at } = await setUp('x', 'y')
     await a.lock(items, at('x'))
     await b.lock(items, at('y'))

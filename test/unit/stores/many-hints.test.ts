@@ -13,7 +13,7 @@ const many = 200_000
 
 const hints = (): Hint[] => Array.from({ length: many }, (): Hint => ({ kind: 'ready', type: 'a' }))
 
-it(`${many} hints of one commit are told to those who listen here`, async () => {
+it(`${many} hints of one commit are given to those who listen here`, async () => {
   const heard = new Hints({
     channel: 'c',
     self: 'me',
@@ -29,7 +29,7 @@ it(`${many} hints of one commit are told to those who listen here`, async () => 
   expect(count).toBe(many)
 })
 
-it(`${many} hints of one commit are told to other processes`, async () => {
+it(`${many} hints of one commit are sent to other processes`, async () => {
   const ports = manualPorts()
   let sent = 0
   const notifier = new Notifier(async () => void (sent += 1), 'me', ports)
@@ -39,7 +39,7 @@ it(`${many} hints of one commit are told to other processes`, async () => {
   expect(sent).toBe(1)
 })
 
-it(`${many} hints of one call of SQLite are told to those who listen`, async () => {
+it(`${many} hints of one call of SQLite are given to those who listen`, async () => {
   const store = await openSqliteStore({ path: ':memory:' })
   onTestFinished(() => store.close())
   await store.migrate()

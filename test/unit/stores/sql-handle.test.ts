@@ -104,7 +104,7 @@ describe('a handle of a user', () => {
     ['Prisma', Object.assign(new Error('Transaction API error'), { code: 'P2028' })],
     ['TypeORM', new Error('Query runner already released. Cannot run queries anymore.')],
     ['Kysely', new Error('Transaction is already rolled back')],
-  ])('tells that it is over where %s says so with an error', async (_name, error) => {
+  ])('says that it is over where %s says so with an error', async (_name, error) => {
     const handle = sqlHandleOf({ query: () => Promise.reject(error) })
     await expect(handle.query('select 1', [])).rejects.toMatchObject({ code: 'INVALID_OPTION', cause: error })
   })

@@ -17,7 +17,7 @@ function keyed(id: string, changes: Partial<Run>): RunState {
 }
 
 describe('a state', () => {
-  it('in which somebody waits for a run that has ended is found', () => {
+  it('in which a run waits for a run that has ended is found', () => {
     const wait: WaitRow = {
       kind: 'run',
       target: 'b',
@@ -38,7 +38,7 @@ describe('a state', () => {
     expect(found([{ ...wait, kind: 'topic' }], over)).toEqual([])
     const chore: Chore = { kind: 'end', target: 'b', position: 0, after: null }
     for (const after of [null, { openedAt: 0, runId: 'z' }, { openedAt: 1, runId: 'a' }]) {
-      expect(found([wait], over, [{ ...chore, after }]), 'it is still to be told').toEqual([])
+      expect(found([wait], over, [{ ...chore, after }]), 'it is still to be notified').toEqual([])
     }
     for (const after of [
       { openedAt: 1, runId: 'b' },
@@ -51,7 +51,7 @@ describe('a state', () => {
     expect(found([wait], over, [{ ...chore, target: 'c' }])).toEqual(['end_notified a'])
   })
 
-  it('in which a queue keeps something although somebody waits on it is found', () => {
+  it('in which a queue keeps something although a run waits on it is found', () => {
     const wait: WaitRow = {
       kind: 'topic',
       target: 'q',

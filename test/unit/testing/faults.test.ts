@@ -34,7 +34,7 @@ function watched<Answer>(call: Promise<Answer>) {
   return state
 }
 
-describe('a fault changes what the caller is told, never what the store does with a call', () => {
+describe('a fault changes what the caller gets, never what the store does with a call', () => {
   it('before: an error, and nothing happened', async () => {
     const { store, real, newRun, met } = meeting('before')
     const run = newRun()

@@ -212,10 +212,10 @@ describe('a state', () => {
     expect(found(once, { ...once, type: 'other' })).toEqual([])
   })
 
-  it('whose feed has a gap, misses an entry or tells of it twice is found', () => {
+  it('whose feed has a gap, misses an entry or lists it twice is found', () => {
     const one = state({ feed: true }, [step('a')])
     const feed = one.entries.map((entry, index) => ({ position: index + 1, runId: 'run', entry }))
-    const names = (told: typeof feed): string[] => checkFeed(told, [one]).map(({ name }) => name)
+    const names = (listed: typeof feed): string[] => checkFeed(listed, [one]).map(({ name }) => name)
     expect(names(feed)).toEqual([])
     expect(names(feed.map((change) => ({ ...change, position: change.position * 2 })))).toEqual(['feed_dense'])
     expect(names(feed.slice(0, 1))).toEqual(['feed_complete'])

@@ -1,4 +1,4 @@
-// What was logged must be told from what was not.
+// What was logged must be distinguished from what was not.
 
 import { expect, it } from 'vitest'
 import { createRecordingLogger, silentLogger } from '../../../src/testing/index.ts'

@@ -7,7 +7,7 @@ import { createVirtualClock } from '../../../src/testing/index.ts'
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 describe('createVirtualClock', () => {
-  it('PQ-T1 time stands still until it is told to move', async () => {
+  it('PQ-T1 time stands still until it is asked to move', async () => {
     const clock = createVirtualClock(1_000)
     let fired = false
     clock.after(1, () => (fired = true))

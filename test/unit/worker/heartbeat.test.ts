@@ -59,7 +59,7 @@ function setUp() {
     refused: ({ code }) => void events.push(`refused ${code}`),
     leasesLost: ({ code, message }) => void events.push(`${code}: ${message}`),
     claimLost: ({ runId, token }) => void events.push(`lost ${runId} ${token}`),
-    unknownLeasesFound: (unknownLeases) => unknownLeases.forEach(({ runId }) => void events.push(`stray ${runId}`)),
+    unknownLeasesFound: (unknownLeases) => unknownLeases.forEach(({ runId }) => void events.push(`unknown ${runId}`)),
     controlRequested: (runId, controlRequest) => void events.push(`${controlRequest.kind} ${runId}`),
     messageArrived: (runId, inbox) => void events.push(`messages ${runId} ${inbox}`),
     runTimedOut: (runId) => void events.push(`timed out ${runId}`),
@@ -120,29 +120,29 @@ describe('a heartbeat', () => {
     expect(requests[2]).toEqual({ session: 'first', leaseMs, held, seeksUnknownLeases: false })
   })
 
-  it('looks for unknown leases with every sixth beat, and again with the next one as long as it is told of some', async () => {
+  it('looks for unknown leases with every sixth beat, and again with the next one as long as it gets some', async () => {
     const { heartbeat, answers, clock, requests, happened } = setUp()
-    const told = { unknownLeases: [{ runId: 'stray', token: 1 }] }
-    answers.push(...Array.from({ length: 6 }, () => ({})), told, told, {})
+    const reports = { unknownLeases: [{ runId: 'other', token: 1 }] }
+    answers.push(...Array.from({ length: 6 }, () => ({})), reports, reports, {})
     await heartbeat.start()
     await clock.advance(14 * everyMs)
     const seeking = requests.flatMap(({ seeksUnknownLeases }, index) => (seeksUnknownLeases === true ? [index] : []))
     expect(seeking).toEqual([6, 7, 8, 14])
-    expect(happened().filter((one) => one === 'stray stray')).toHaveLength(2)
+    expect(happened().filter((one) => one === 'unknown other')).toHaveLength(2)
   })
 
   it('looks for unknown leases again with the next beat if the store could not, and forgets nothing that it had seen', async () => {
     const { heartbeat, owner, answers, clock, requests } = setUp()
     const looks: (readonly string[])[] = []
     owner.unknownLeasesFound = (unknownLeases) => void looks.push(unknownLeases.map(({ runId }) => runId))
-    const told = { unknownLeases: [{ runId: 'stray', token: 1 }] }
+    const reports = { unknownLeases: [{ runId: 'other', token: 1 }] }
     const rests = { unknownLeasesSkipped: true } as const
-    answers.push(...Array.from({ length: 6 }, () => ({})), rests, told, rests, rests, told, {})
+    answers.push(...Array.from({ length: 6 }, () => ({})), rests, reports, rests, rests, reports, {})
     await heartbeat.start()
     await clock.advance(12 * everyMs)
     const seeking = requests.flatMap(({ seeksUnknownLeases }, index) => (seeksUnknownLeases === true ? [index] : []))
     expect(seeking).toEqual([6, 7, 8, 9, 10, 11])
-    expect(looks).toEqual([['stray'], ['stray'], []])
+    expect(looks).toEqual([['other'], ['other'], []])
   })
 
   it('looks for unknown leases at once when a call was not answered, also while such a look is on its way', async () => {
@@ -311,7 +311,7 @@ describe('a heartbeat', () => {
     ])
   })
 
-  it('tells which single claims were lost, what is requested, who got messages and which runs have used up their time', async () => {
+  it('says which single claims were lost, what is requested, who got messages and which runs have used up their time', async () => {
     const { heartbeat, owner, answers, clock, happened } = setUp()
     owner.claims = () => ['a', 'b', 'c', 'd'].map((runId, index) => ({ runId, token: index + 1, extendMs: null }))
     const controlRequest = { kind: 'cancel', reason: null, at: 1 } as const

@@ -1,4 +1,4 @@
-// Who looks after dead holders, and what it tells. Time belongs to the test; the store is scripted.
+// Who looks after dead holders, and what it reports. Time belongs to the test; the store is scripted.
 
 import { describe, expect, it } from 'vitest'
 import type { Definition } from '../../../src/core/definition/definition.ts'
@@ -114,7 +114,7 @@ describe('a rescuer', () => {
     })
   })
 
-  it('tells those who wait for a run that it was given up, and why in the log', async () => {
+  it('notifies those who wait for a run that it was given up, and why in the log', async () => {
     const { rescuer, answers, hinted, logger } = setUp()
     answers.push({
       ended: [
@@ -178,7 +178,7 @@ describe('a rescuer', () => {
     })
   })
 
-  it('tells when a suspect is due, and names a run that was paused for its crashes', async () => {
+  it('says when a suspect is due, and names a run that was paused for its crashes', async () => {
     const { rescuer, answers, suspects, clock, logger } = setUp()
     answers.push({ ...taken(2), paused: ['1'], suspects: clock.now() + 700 }, {})
     await rescuer.start()
@@ -190,7 +190,7 @@ describe('a rescuer', () => {
     expect(suspects).toEqual([700, null])
   })
 
-  it('looks when a deadline is over that it was told of, also while it looked', async () => {
+  it('looks when a deadline is over that it knows of, also while it looked', async () => {
     const { rescuer, requests, clock, whenRescuing } = setUp()
     await rescuer.start()
     rescuer.expect(clock.now() + 5_000)
@@ -216,7 +216,7 @@ describe('a rescuer', () => {
     expect(requests.length).toBeLessThanOrEqual(11)
   })
 
-  it('looks again after longer and longer pauses while somebody else has locked what has run out', async () => {
+  it('looks again after longer and longer pauses while another transaction has locked what has run out', async () => {
     const { rescuer, requests, answers, clock } = setUp()
     const over = clock.now()
     answers.push(...Array.from({ length: 12 }, () => ({ next: over })))
@@ -228,7 +228,7 @@ describe('a rescuer', () => {
       await clock.advance(1)
     }
     expect(looks).toEqual([1, 1, 2, 3, 4, 5, 6])
-    // Whoever tells of a deadline is heard at once.
+    // A hint of a deadline is heard at once.
     await clock.advance(200)
     rescuer.expect(clock.now())
     await clock.advance(0)
@@ -244,7 +244,7 @@ describe('a rescuer', () => {
     expect(requests).toHaveLength(11)
   })
 
-  it('looks every second where others cannot tell of a deadline, and seldom where they can', async () => {
+  it('looks every second where others cannot send a hint of a deadline, and seldom where they can', async () => {
     const { rescuer, requests, clock, store } = setUp()
     await rescuer.start()
     await clock.advance(10_000)

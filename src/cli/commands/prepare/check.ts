@@ -7,7 +7,7 @@ import { isHoldfastError } from '../../../core/errors/error.ts'
 import { createHoldfast, type HoldfastOptions } from '../../../holdfast.ts'
 import { examples, type Act, type Call } from '../../command-call.ts'
 import { checkAgainst, type GateOptions } from '../../deploy-gate.ts'
-import { visible } from '../../../core/text/printable.ts'
+import { quotedText, visible } from '../../../core/text/printable.ts'
 import { collected, whole } from '../../input/option-values.ts'
 import { amount, table } from '../../output/text.ts'
 import type { WorkflowModule } from '../../input/workflow-module.ts'
@@ -96,7 +96,7 @@ async function printDefinitions(
 function duplicates(definitions: readonly Definition[]): readonly Problem[] {
   const seen = new Set<string>()
   return definitions.flatMap(({ type, version }) => {
-    const name = `"${type}" version ${version}`
+    const name = `${quotedText(type)} version ${version}`
     if (!seen.has(name)) {
       seen.add(name)
       return []

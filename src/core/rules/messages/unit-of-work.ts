@@ -81,7 +81,7 @@ export interface UnitOfWork {
   /** The position of the last broadcast of a topic; 0 if there was none. */
   topicPosition(topic: string): number
   broadcast(topic: string, id: string): Broadcast | undefined
-  /** The broadcast of that position, as far as it tells whether a run may still get it. */
+  /** The broadcast of that position, as far as it says whether a run may still get it. */
   broadcastAt(topic: string, position: number): KeptBroadcast | undefined
   /** Whether this many live runs wait on a topic, and this one is not among them. A store may count now and then. */
   isCrowded(topic: string, runId: string, most: number): boolean

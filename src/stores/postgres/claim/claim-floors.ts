@@ -65,7 +65,7 @@ export interface WalkResult {
   readonly passed: Place | null
   /** The last that it leased. */
   readonly leased: Place | null
-  /** The first of all. A claim of one type need not tell. */
+  /** The first of all. A claim of one type need not say. */
   readonly head: Place | null
 }
 

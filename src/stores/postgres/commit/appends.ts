@@ -56,7 +56,7 @@ export class Appends {
     this.ranges.push({ r: runId, first: 1, last: 1 })
   }
 
-  /** The feed has nothing to tell. */
+  /** The feed has nothing to list. */
   get isFeedEmpty(): boolean {
     return this.ranges.length === 0
   }

@@ -167,7 +167,7 @@ export interface Batch<Item, Answer> {
   readonly hasOutbound?: boolean
   /** The address within which items keep their order: if one is busy, so are all later ones to the same address. */
   readonly addressOf?: (item: Item) => string
-  /** Sends some in one transaction. If that meets a lock, it throws what `hasMetLock` tells, and nothing has happened. */
+  /** Sends some in one transaction. If that meets a lock, it throws what `hasMetLock` recognizes, and nothing has happened. */
   readonly send: (items: readonly Item[], sending: Sending) => Promise<readonly Answer[]>
 }
 

@@ -162,7 +162,7 @@ function createPool(
 
 /**
  * Whether the tables are spread, our settings, and their values for this user of this database, from the server's files or by ALTER ROLE or ALTER DATABASE. A
- * connection that began with ours cannot tell: to it they are the defaults.
+ * connection that began with ours cannot distinguish them: to it they are the defaults.
  */
 async function look(pg: Pg, options: PoolOptions): Promise<Look> {
   const { url, schema, connectMs } = options

@@ -45,7 +45,7 @@ export function createDeliverQueries(dialect: Dialect, exchange: ExchangeRunner)
       select * from ${schema}.messages as message
       where message.shard = $1::smallint and message.run_id = "runId" and message.id = sent.id offset 0) as message`,
   )
-  // Under the lock. The oldest tells first whether there can be so many: mostly there cannot, and nothing is counted.
+  // Under the lock. The oldest one shows first whether there can be so many: mostly there cannot, and nothing is counted.
   const countUnread = statement(
     'deliver.look',
     `

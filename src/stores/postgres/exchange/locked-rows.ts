@@ -35,7 +35,7 @@ export interface LockedRows {
   readonly backlogs: ReadonlyMap<string, readonly Broadcast[]>
   /** Backlogs of which there is more than was looked at. */
   readonly cutBacklogs: ReadonlySet<string>
-  /** By topic and position, of those that tell whether a topic is full. */
+  /** By topic and position, of those that decide whether a topic is full. */
   readonly kept: ReadonlyMap<string, KeptBroadcast>
   /** By topic, of those that were asked for. */
   readonly crowds: ReadonlyMap<string, Crowd>

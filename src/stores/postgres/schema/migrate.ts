@@ -1,7 +1,7 @@
 // Brings a schema to the version that this code knows. Any number of processes may do that at once, on any database that
 // speaks Postgres: nothing rests on advisory locks, which some of them accept and ignore.
 //
-//   current   the version is right, which one read tells, without a lock
+//   current   the version is right, which one read shows, without a lock
 //   missing → begun     the schema, its table of migrations and in that the row of version 0, in one transaction; of several
 //                       processes that try at once all but one are refused, and try again
 //   begun   → current   one transaction a version: the holder of the lock on the row of version 0 reads the version again, and

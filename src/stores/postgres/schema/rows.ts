@@ -67,7 +67,7 @@ export function runOf(row: Row): Run {
     keyId: row['key_id'] as string | null,
     status: row['status'] as Run['status'],
     readiness: row['readiness'] as Run['readiness'],
-    // Never -0, which Object.is tells from 0.
+    // Never -0, which Object.is distinguishes from 0.
     priority: 0 - numberIn(Number(row['rank'])),
     due: timeOf(row['due']),
     seq: numberIn(Number(row['seq'])),

@@ -110,7 +110,7 @@ export const migrations: readonly Migration[] = [
   create index runs_control_requested on ${schema}.runs (shard, session, id) where control_request is not null;
   -- For lists of runs and their filters.
   create index runs_key on ${schema}.runs (shard, key, id) where key is not null;
-  -- A rare type among a million runs. The others stand in an index by type already, or are held by somebody: to have all of
+  -- A rare type among a million runs. The others stand in an index by type already, or are held by a session: to have all of
   -- them in here cost 226 bytes of log in the life of a run, and this costs one entry, when it ends.
   create index runs_at_rest on ${schema}.runs (shard, type, id) where ${isAtRest('runs')};
   create index runs_parent on ${schema}.runs (shard, parent_id, id) where parent_id is not null;

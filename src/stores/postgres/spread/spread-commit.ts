@@ -114,12 +114,12 @@ export function createSpreadCommitQueries(dialect: Dialect): SpreadCommitQueries
     return Number(row?.['now'])
   }
 
-  function tellFeed(x: Execution, shard: number, moved: readonly Transition[]): readonly Promise<unknown>[] {
-    const told = moved.filter((one) => one.append.length > 0)
-    if (told.length === 0) return []
-    const runs = told.map(({ runId }) => runId)
-    const firsts = told.map(({ guard }) => guard.seq + 1)
-    const lasts = told.map(({ guard, append: { length } }) => guard.seq + length)
+  function writeFeed(x: Execution, shard: number, moved: readonly Transition[]): readonly Promise<unknown>[] {
+    const written = moved.filter((one) => one.append.length > 0)
+    if (written.length === 0) return []
+    const runs = written.map(({ runId }) => runId)
+    const firsts = written.map(({ guard }) => guard.seq + 1)
+    const lasts = written.map(({ guard, append: { length } }) => guard.seq + length)
     return [x.execute(feed, [shard, listText(runs), listText(firsts), listText(lasts)])]
   }
 
@@ -146,7 +146,7 @@ export function createSpreadCommitQueries(dialect: Dialect): SpreadCommitQueries
     const seq = guard.seq + 1
     await Promise.all([
       x.execute(appendOne, [shard, runId, seq, kind, name, text, data, at, id]),
-      ...(row['feed'] === true ? tellFeed(x, shard, [transition]) : []),
+      ...(row['feed'] === true ? writeFeed(x, shard, [transition]) : []),
     ])
     const inbox = Number(row['inbox'])
     return new Map([[id, { outcome: 'committed', seq, at, inbox, released: false, controlRequest: null }]])
@@ -174,7 +174,7 @@ export function createSpreadCommitQueries(dialect: Dialect): SpreadCommitQueries
         ...Array.from(byPlace(unwatchesOf(dialect, moved)), ([place, waits]) =>
           x.execute(unwatch, [place, JSON.stringify(waits)]),
         ),
-        ...tellFeed(
+        ...writeFeed(
           x,
           shard,
           moved.filter(({ runId }) => byRun.get(runId)?.['feed'] === true),

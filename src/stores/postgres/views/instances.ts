@@ -44,7 +44,7 @@ export const instances: ViewSet = (schema, payloads) => {
       name: 'events',
       comment:
         'Every entry of the journal. event_type is the type that a decider gave its event, and for everything else the kind ' +
-        'of the entry. global_sequence is computed from the whole feed, and NULL until it is given, or if the feed does not tell of ' +
+        'of the entry. global_sequence is computed from the whole feed, and NULL until it is given, or if the feed does not list ' +
         'the run. ' +
         payloads.note,
       columns: {

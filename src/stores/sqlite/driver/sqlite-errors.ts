@@ -100,7 +100,7 @@ export function closed(): HoldfastError {
   return new HoldfastError('CLOSED', 'This store is closed. Open a new one to go on.')
 }
 
-/** SQLite's primary result code: `node:sqlite` tells the number, the others its name. */
+/** SQLite's primary result code: `node:sqlite` gives the number, the others its name. */
 function resultCodeOf(error: unknown): number | undefined {
   if (typeof error !== 'object' || error === null) return undefined
   if ('errcode' in error && typeof error.errcode === 'number') return error.errcode & 0xff
@@ -109,7 +109,7 @@ function resultCodeOf(error: unknown): number | undefined {
     if (name !== undefined && name in numbers) return numbers[name]
   }
   if ('rawCode' in error && typeof error.rawCode === 'number') return error.rawCode & 0xff
-  // When a file cannot be opened, libsql tells the number in its text alone.
+  // When a file cannot be opened, libsql gives the number in its text alone.
   const opening =
     error instanceof Error ? /unable to open connection .*: (\d+)"?\)?$/is.exec(error.message)?.[1] : undefined
   return opening === undefined ? undefined : Number(opening) & 0xff

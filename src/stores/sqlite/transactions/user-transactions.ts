@@ -4,7 +4,7 @@
 //   free   → ours    `transact`: BEGIN IMMEDIATE; the connection is lent to the user's function
 //   ours   → free    the transaction is over, by the rules of `lent-transaction.ts`
 //   free   → theirs  `within`: a transaction that the user began is open on their connection
-//   theirs → free    that transaction is over, which only looking tells
+//   theirs → free    that transaction is over, which only a look finds out
 //
 // While it is not free, all other writes of this process wait at the gate, and so do reads if the transaction is open on the
 // very connection of this store. A transaction of theirs that is open for longer than the storage timeout is logged once, and

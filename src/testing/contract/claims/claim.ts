@@ -51,7 +51,7 @@ export const claimCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a claim of nothing leases nothing and still tells the time',
+    name: 'a claim of nothing leases nothing and still answers with the time',
     async run({ clock, start, run, claim }) {
       const ready = await start()
       const timed = await start({ due: inMs(1_000) })
@@ -139,7 +139,7 @@ export const claimCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a claim tells when the next run that matches comes due',
+    name: 'a claim says when the next run that matches comes due',
     async run({ clock, start, claim }) {
       assert.equal((await claim()).nextDue, null)
       await start({ type: 'other', due: inMs(10) })

@@ -16,7 +16,7 @@ function claims(held: readonly Held[], extendMs: number | null = null): readonly
 
 export const heartbeatCases: readonly ContractCase[] = [
   {
-    name: 'SW-P2 a beat tells what is wanted of the runs that the session holds, and of no others',
+    name: 'SW-P2 a beat says what is wanted of the runs that the session holds, and of no others',
     near: true,
     async run({ clock, beat, hold, control, commit }) {
       await beat('me')
@@ -47,7 +47,7 @@ export const heartbeatCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a heartbeat tells what the session holds and does not know of, so that it can be given back',
+    name: 'a heartbeat says what the session holds and does not know of, so that it can be given back',
     async run({ store, start, hold, claim, beat, commit, run }) {
       await beat('me')
       const known = await hold({ lease })
@@ -102,7 +102,7 @@ export const heartbeatCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a beat tells all that the session believes to hold and does not, in their order',
+    name: 'a beat lists all that the session believes to hold and does not, in their order',
     async run({ store, clock, beat, hold, newRun, take, park, control, commit, rescue }) {
       await beat('me', { leaseMs: 100_000 })
       const all = [

@@ -97,7 +97,7 @@ export const rescueCases: readonly ContractCase[] = [
       const free = await hold({ lease: { session: 'me', token: 1 } })
       await clock.advance(4_999)
       const early = await rescue()
-      assert.deepEqual([early.takenOver, early.next], [[], clock.now() + 1], 'it tells when to look again')
+      assert.deepEqual([early.takenOver, early.next], [[], clock.now() + 1], 'it says when to look again')
       await clock.advance(1)
       const { takenOver, sessionsEnded } = await rescue()
       assert.deepEqual([takenOver.map(({ runId }) => runId), sessionsEnded], [[late.runId], 0])
@@ -245,7 +245,7 @@ export const rescueCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a rescue tells when the next session runs out, and nothing when there is none',
+    name: 'a rescue says when the next session runs out, and nothing when there is none',
     async run({ clock, beat, rescue }) {
       assert.equal((await rescue()).next, null)
       await beat('slow', { leaseMs: 90_000 })

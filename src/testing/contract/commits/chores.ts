@@ -205,7 +205,7 @@ export const choreCases: readonly ContractCase[] = [
         held.map(() => 1),
       )
       const known = { outcome: 'delivered', runs: held.length, repeated: true }
-      assert.deepEqual(await publish(bench, 'a', prices), known, 'a repeated send tells how far it has come')
+      assert.deepEqual(await publish(bench, 'a', prices), known, 'a repeated send says how far it has come')
       await bench.chores()
       assert.deepEqual((await inboxes(bench, held)).at(-1), 1)
       await expectSound(bench)

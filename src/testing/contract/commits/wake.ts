@@ -76,7 +76,7 @@ export const wakeCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a heartbeat tells of the end of a run that one watches, and of what came for it on a topic',
+    name: 'a heartbeat reports the end of a run that one watches, and of what came for it on a topic',
     async run(bench) {
       await bench.beat('me')
       const [watcher, target] = [await bench.hold({ lease }), await bench.hold({ lease })]

@@ -95,7 +95,7 @@ export const watchCases: readonly ContractCase[] = [
         const [data, reason] = status === 'cancelled' ? [null, 'enough'] : [`"${status}"`, null]
         const said = { status, seq, data, reason }
         assert.deepEqual(await messages(bench, watcher.runId), [['ended', target.runId, said]])
-        assert.equal((await bench.run(target.runId)).watched, false, 'nothing is left to be told of it')
+        assert.equal((await bench.run(target.runId)).watched, false, 'nobody is left to be notified of it')
       }
     },
   },

@@ -95,7 +95,7 @@ export const cancelCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'SW-P2 PQ-P1 a leased run is asked: it is cancelling at once, keeps its holder, and the next commit tells',
+    name: 'SW-P2 PQ-P1 a leased run is asked: it is cancelling at once, keeps its holder, and the next commit reports it',
     async run(bench) {
       const { clock, hold, control, run, commit, claim, journal } = bench
       const held = await hold({ timeoutMs: 1_000 })

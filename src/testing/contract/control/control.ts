@@ -142,7 +142,7 @@ export const controlCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'of many that cancel one run at once, one entry tells of it',
+    name: 'of many that cancel one run at once, one entry records it',
     async run(bench) {
       const { id } = await bench.start()
       const answers = await atOnce(10, () => bench.control(id, ask.cancel))

@@ -97,7 +97,7 @@ export const deadLetterCases: readonly ContractCase[] = [
       assert.deepEqual(await found(bench), rest.map(nameOf).toReversed())
       assert.deepEqual(await bench.run(first.runId), before)
       const again = { outcome: 'target-terminated', status: 'failed', repeated: true }
-      assert.deepEqual(await bench.deliver(first), again, 'its sender is told what it was told')
+      assert.deepEqual(await bench.deliver(first), again, 'its sender gets the answer that it got before')
       assert.equal((await found(bench)).length, rest.length)
     },
   },

@@ -129,7 +129,7 @@ export const quotaCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a full mailbox takes what the engine tells: ends, refused children and broadcasts; and what names no bound',
+    name: 'a full mailbox takes what the engine sends: ends, refused children and broadcasts; and what names no bound',
     async run(bench) {
       const held = await bench.hold()
       const watched = await bench.hold()
@@ -177,7 +177,7 @@ export const quotaCases: readonly ContractCase[] = [
       const third = await watching(bench, bounded(prices, 2))
       assert.deepEqual(await messages(bench, third.runId), [['refused', prices.name, { subscribers: 2 }]])
       const again = await watching(bench, bounded(prices, 2), third)
-      assert.equal((await bench.mailbox(again.runId)).length, 2, 'it is told each time')
+      assert.equal((await bench.mailbox(again.runId)).length, 2, 'it is notified each time')
       assert.deepEqual(await publish(bench, 'a', prices), { outcome: 'delivered', runs: 2 })
       for (const { runId } of [first, second]) assert.deepEqual(await sentIds(bench, runId), ['a'])
       assert.equal((await bench.mailbox(third.runId)).length, 2)

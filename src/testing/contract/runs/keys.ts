@@ -20,7 +20,7 @@ async function race(bench: ContractBench, changes: Partial<NewRun>, taken: Start
   const rivals = Array.from({ length: 50 }, () => bench.newRun(changes))
   const answers = await atOnce(rivals.length, (index) => startOne(bench, rivals[index] as NewRun))
   const [winner] = answers.filter(({ created }) => created)
-  assert.equal(answers.filter(({ created }) => created).length, 1, 'exactly one is told that it created the run')
+  assert.equal(answers.filter(({ created }) => created).length, 1, 'exactly one is answered that it created the run')
   for (const { created, taken: by, run } of answers) {
     assert.deepEqual([run.id, by], [winner?.run.id, created ? null : taken])
   }
@@ -129,7 +129,7 @@ export const keyCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'HE-U2 each scope tells which runs are in the way of each other',
+    name: 'HE-U2 each scope says which runs are in the way of each other',
     async run(bench) {
       const { newRun } = bench
       const others = [

@@ -139,7 +139,7 @@ export const startCases: readonly ContractCase[] = [
         async (index) => (await store.start(rivals.slice(index, index + 1)))[0],
       )
       const winners = rivals.filter((_, index) => answers[index]?.created)
-      assert.equal(winners.length, 1, 'exactly one is told that it created the run')
+      assert.equal(winners.length, 1, 'exactly one is answered that it created the run')
       const entries = await journal(id)
       assert.deepEqual(
         entries.map(({ transition }) => transition),

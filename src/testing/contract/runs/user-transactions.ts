@@ -197,7 +197,7 @@ export const userTransactionCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'what runs tell one another in a transaction has happened if it is committed, and never if it is rolled back',
+    name: 'what runs send one another in a transaction has happened if it is committed, and never if it is rolled back',
     needs: 'transactions',
     async run(bench) {
       const { store, transition, broadcast, run } = bench

@@ -1,4 +1,4 @@
-// A run whose row somebody else has locked can be controlled as soon as that is over, for about as long as a store may take.
+// A run whose row another transaction has locked can be controlled as soon as that is over, for about as long as a store may take.
 // Time belongs to the test; the store is scripted.
 
 import { describe, expect, it } from 'vitest'
@@ -59,7 +59,7 @@ function setUp(lockedMs: Readonly<Record<string, number>>, runs = Object.keys(lo
   return { engine, calls, clock, outcomeOf }
 }
 
-describe('steering a run that somebody has locked', () => {
+describe('steering a run that another transaction has locked', () => {
   it('waits as long as a store may take, and happens when the lock is gone', async () => {
     const { engine, outcomeOf } = setUp({ a: 0.8 * storageMs })
     expect(await outcomeOf(cancelRun(engine, 'a'))).toMatchObject({ answer: { outcome: 'cancelled' } })

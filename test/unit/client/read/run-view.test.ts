@@ -51,7 +51,7 @@ describe('the view of a run', () => {
     const cause = new HoldfastError('RUN_TIMEOUT', 'too late', { details: { runId: '1' } })
     const error = Object.assign(new TypeError('no card', { cause }), { status: 402 })
     const place = payloads.place(run.id, 3, 'failed', null)
-    const told = {
+    const expected = {
       name: 'TypeError',
       message: 'no card',
       status: 402,
@@ -59,13 +59,13 @@ describe('the view of a run', () => {
     }
     const failed: Entry = { ...ended, kind: 'failed', data: payloads.encode(error, place) }
     const view = await viewOf({ ...run, status: 'failed' }, failed, payloads)
-    expect(JSON.parse(JSON.stringify({ view }))).toMatchObject({ view: { id: run.id, error: told } })
-    expect(JSON.parse(JSON.stringify({ ...view }))).toMatchObject({ error: told })
+    expect(JSON.parse(JSON.stringify({ view }))).toMatchObject({ view: { id: run.id, error: expected } })
+    expect(JSON.parse(JSON.stringify({ ...view }))).toMatchObject({ error: expected })
     expect(view.error).toEqual(error)
-    expect(JSON.parse(JSON.stringify(await entryView(run.id, failed, payloads)))).toMatchObject({ data: told })
+    expect(JSON.parse(JSON.stringify(await entryView(run.id, failed, payloads)))).toMatchObject({ data: expected })
     const data = payloads.encode({ rejected: [{ reason: error }] }, place)
     const succeeded = await viewOf({ ...run, status: 'succeeded' }, { ...ended, kind: 'succeeded', data }, payloads)
-    expect(JSON.parse(JSON.stringify(succeeded))).toMatchObject({ output: { rejected: [{ reason: told }] } })
+    expect(JSON.parse(JSON.stringify(succeeded))).toMatchObject({ output: { rejected: [{ reason: expected }] } })
   })
 
   it('shows dates, and nothing of leases and scheduling', async () => {
@@ -175,11 +175,11 @@ describe('the view of a run', () => {
   })
 
   it('of a run that is paused because it cannot be read says what is missing', async () => {
-    const told = { entry: { seq: 2, name: 'charge' }, key: 'old', note: 'Give the workers the key "old".' }
-    const meta = { reason: 'unreadable', why: 'the key is not here', ...told } as const
+    const expected = { entry: { seq: 2, name: 'charge' }, key: 'old', note: 'Give the workers the key "old".' }
+    const meta = { reason: 'unreadable', why: 'the key is not here', ...expected } as const
     const entry: Entry = { ...ended, kind: 'paused', name: null, meta, data: null }
     for (const show of [viewOf, listedView]) {
-      expect(await show({ ...run, status: 'paused' }, entry, payloads)).toMatchObject({ unreadable: told })
+      expect(await show({ ...run, status: 'paused' }, entry, payloads)).toMatchObject({ unreadable: expected })
     }
     const byHand: Entry = { ...entry, meta: { reason: 'operator', note: null } }
     expect(await viewOf({ ...run, status: 'paused' }, byHand, payloads)).toMatchObject({ unreadable: null })

@@ -1,11 +1,11 @@
-// Topics as users declare them: what is wrong with a declaration is told at once, and what is left out is what they expect.
+// Topics as users declare them: what is wrong with a declaration is refused at once, and what is left out is what they expect.
 
 import { describe, expect, it } from 'vitest'
 import { checkSignalName, isTopic, longestName, topic } from '../../../../src/core/definition/declared-topic.ts'
 import { isHoldfastError } from '../../../../src/core/errors/error.ts'
 import type { Schema } from '../../../../src/core/definition/schema.ts'
 
-const told = (make: () => unknown): readonly string[] => {
+const refusalOf = (make: () => unknown): readonly string[] => {
   try {
     make()
   } catch (error) {
@@ -25,12 +25,12 @@ const text: Schema<string> = {
 }
 
 describe('topic', () => {
-  it('delivers to everyone, retains nothing and discards what nobody read, unless told otherwise', () => {
+  it('delivers to everyone, retains nothing and discards what nobody read, unless asked otherwise', () => {
     const { name, rules, policy } = topic('prices')
     expect([name, rules, policy]).toEqual(['prices', { name: 'prices', delivery: 'all', retainMs: 0 }, null])
   })
 
-  it('WC-W3 passes on what a run got from a queue and did not read, unless told otherwise', () => {
+  it('WC-W3 passes on what a run got from a queue and did not read, unless asked otherwise', () => {
     const { rules, policy } = topic('jobs', { delivery: 'one' })
     expect(rules).toEqual({ name: 'jobs', delivery: 'one', retainMs: 0 })
     expect(policy).toEqual({ onUnread: 'broadcast', delivery: 'one', retainMs: 0 })
@@ -54,15 +54,15 @@ describe('topic', () => {
   })
 
   it('says what is wrong with a declaration, and what was meant', () => {
-    expect(told(() => topic(''))).toEqual(['INVALID_NAME', expect.stringMatching(/A topic needs a name/)])
-    expect(told(() => topic('a', { delivery: 'oen' as 'one' }))).toEqual([
+    expect(refusalOf(() => topic(''))).toEqual(['INVALID_NAME', expect.stringMatching(/A topic needs a name/)])
+    expect(refusalOf(() => topic('a', { delivery: 'oen' as 'one' }))).toEqual([
       'INVALID_OPTION',
       expect.stringMatching(/Topic "a": delivery is one of all, one\. Got "oen"\..*one/),
     ])
-    expect(told(() => topic('a', { onUnread: 'deadletter' as 'dead-letter' }))[1]).toMatch(/dead-letter/)
-    expect(told(() => topic('a', { schema: {} as Schema<string> }))[0]).toBe('INVALID_OPTION')
-    expect(told(() => topic('a', { retian: '1h' } as object))[1]).toMatch(/retian.*retain/s)
-    expect(told(() => topic('a', { retain: 'soon' as '1h' }))[1]).toMatch(/Topic "a": retain/)
+    expect(refusalOf(() => topic('a', { onUnread: 'deadletter' as 'dead-letter' }))[1]).toMatch(/dead-letter/)
+    expect(refusalOf(() => topic('a', { schema: {} as Schema<string> }))[0]).toBe('INVALID_OPTION')
+    expect(refusalOf(() => topic('a', { retian: '1h' } as object))[1]).toMatch(/retian.*retain/s)
+    expect(refusalOf(() => topic('a', { retain: 'soon' as '1h' }))[1]).toMatch(/Topic "a": retain/)
   })
 
   it('is known among names', () => {
@@ -79,6 +79,6 @@ describe('checkSignalName', () => {
   })
 
   it.each(['', 'x'.repeat(longestName + 1), 'a\u0000', 'a\nb', 3, null, undefined])('refuses %j', (name) => {
-    expect(told(() => checkSignalName(name, 'A signal'))[0]).toBe('INVALID_NAME')
+    expect(refusalOf(() => checkSignalName(name, 'A signal'))[0]).toBe('INVALID_NAME')
   })
 })

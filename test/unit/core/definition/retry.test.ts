@@ -230,8 +230,12 @@ describe('afterFailure', () => {
       standard,
       'step',
     )
-    const told = { broken: { error: new Error('broken predicate') } }
-    expect(afterFailure(broken, 1, new Error('x'), lowest)).toEqual({ retry: true, delayMs: 1000, ...told })
-    expect(afterFailure(broken, 3, new Error('x'), lowest)).toEqual({ retry: false, because: 'exhausted', ...told })
+    const predicate = { broken: { error: new Error('broken predicate') } }
+    expect(afterFailure(broken, 1, new Error('x'), lowest)).toEqual({ retry: true, delayMs: 1000, ...predicate })
+    expect(afterFailure(broken, 3, new Error('x'), lowest)).toEqual({
+      retry: false,
+      because: 'exhausted',
+      ...predicate,
+    })
   })
 })

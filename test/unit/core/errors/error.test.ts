@@ -67,9 +67,9 @@ describe('HoldfastError', () => {
   it('keeps its message and that of its cause in JSON, also if causes go in a circle', () => {
     const cause = new TypeError('underneath')
     const error = new HoldfastError('RUN_FAILED', 'It failed.', { cause, details: { runId: '1' } })
-    const told = { name: 'HoldfastError', code: 'RUN_FAILED', message: 'It failed.', details: { runId: '1' } }
+    const fields = { name: 'HoldfastError', code: 'RUN_FAILED', message: 'It failed.', details: { runId: '1' } }
     expect(JSON.parse(JSON.stringify({ error }))).toEqual({
-      error: { ...told, cause: { name: 'TypeError', message: 'underneath' } },
+      error: { ...fields, cause: { name: 'TypeError', message: 'underneath' } },
     })
     cause.cause = error
     expect(JSON.stringify(error)).toContain('underneath')
@@ -120,7 +120,7 @@ describe('HoldfastError', () => {
 })
 
 describe('isHoldfastError', () => {
-  it('knows its own, and asks for the code when told to', () => {
+  it('knows its own, and asks for the code when asked to', () => {
     const error = new HoldfastError('LEASE_LOST', 'x')
     expect(isHoldfastError(error)).toBe(true)
     expect(isHoldfastError(error, 'LEASE_LOST')).toBe(true)

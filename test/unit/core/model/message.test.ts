@@ -1,4 +1,4 @@
-// The ids of what passes through topics: each tells where its payload was first written, and no two that differ tell the same.
+// The ids of what passes through topics: each says where its payload was first written, and no two that differ say the same.
 
 import { describe, expect, it } from 'vitest'
 import {
@@ -25,7 +25,7 @@ function passedOnTo(runId: string, id: string): Message {
 }
 
 describe('an id under which a message is passed on', () => {
-  it('tells the run that it was sent to, however often it is passed on', () => {
+  it('names the run that it was sent to, however often it is passed on', () => {
     const first = passedOnId(message({}))
     const second = passedOnId(passedOnTo(other, first))
     expect([first, second]).toEqual([`m@${one}/${one}.1`, `m@${one}/${other}.9`])
@@ -35,13 +35,13 @@ describe('an id under which a message is passed on', () => {
     ])
   })
 
-  it('tells that it was sent to the topic, if it was', () => {
+  it('says that it was sent to the topic, if it was', () => {
     expect(originOf('m')).toEqual({ id: 'm', runId: null })
     const passed = passedOnId(passedOnTo(other, 'm'))
     expect([passed, originOf(passed)]).toEqual([`m@topic/${other}.9`, { id: 'm', runId: null }])
   })
 
-  it('is not mistaken if the id that somebody chose has an @, a slash or a line in it', () => {
+  it('is not mistaken if the id that a user chose has an @, a slash or a line in it', () => {
     for (const id of ['a@b', `@topic/${one}`, `x@${one}.1`, 'a\nb', '']) {
       expect([originOf(id), isPassedOnId(id)]).toEqual([{ id, runId: null }, false])
       const passed = passedOnId(message({ id }))
@@ -50,7 +50,7 @@ describe('an id under which a message is passed on', () => {
     }
   })
 
-  it('of a dead letter that is sent again tells nothing of its way, and does not grow', () => {
+  it('of a dead letter that is sent again says nothing of its way, and does not grow', () => {
     const ids = [
       retriedId(message({})),
       retriedId(message({ id: `m@${other}.3` })),

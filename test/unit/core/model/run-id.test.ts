@@ -88,13 +88,13 @@ describe('isRunId', () => {
   })
 })
 
-describe('what an id tells', () => {
-  it('tells its shard and its time', () => {
+describe('what an id shows', () => {
+  it('shows its shard and its time', () => {
     expect(shardOf(known)).toBe(0xcc3)
     expect(msOf(known)).toBe(Date.UTC(2022, 1, 22, 19, 22, 22))
   })
 
-  it('tells nothing of a text that is no id', () => {
+  it('shows nothing of a text that is no id', () => {
     expect(() => shardOf('order-42')).toThrow(expect.objectContaining({ code: 'BUG' }))
     expect(() => msOf('order-42')).toThrow(expect.objectContaining({ code: 'BUG' }))
   })

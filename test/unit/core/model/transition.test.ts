@@ -116,7 +116,7 @@ describe('mergeTransitions', () => {
     expect(mergeTransitions(first, { ...second, continues }).continues).toEqual(continues)
   })
 
-  it('changes neither of the two: they may be told of a refusal one by one', () => {
+  it('changes neither of the two: they may be refused one by one', () => {
     const before = structuredClone([first, second])
     mergeTransitions(first, second)
     expect([first, second]).toEqual(before)

@@ -62,7 +62,7 @@ describe('earliestDue', () => {
 })
 
 describe('messageNameOf and watchedBy', () => {
-  it('tell what could make a condition true, and what must be watched for that', () => {
+  it('say what could make a condition true, and what must be watched for that', () => {
     expect([time('a', 1), delay('a', 1)].map(messageNameOf)).toEqual([null, null])
     expect([signal('a', 'x'), run('a', 'r'), start('a', 'r')].map(messageNameOf)).toEqual(['x', 'r', 'r'])
     for (const one of [time('a', 1), delay('a', 1), signal('a', 'x'), start('a', 'r')]) {

@@ -129,11 +129,11 @@ describe('errors', () => {
   })
 
   it.each(errorCodes)('WC-A7: a HoldfastError %s keeps code, details and brand', (code) => {
-    const error = new HoldfastError(code, 'told', { details: { at: new Date(1) }, cause: new TypeError('why') })
+    const error = new HoldfastError(code, 'news', { details: { at: new Date(1) }, cause: new TypeError('why') })
     const replayed = roundTrip(error)
     expect(isHoldfastError(replayed, code)).toBe(true)
     expect(replayed).toBeInstanceOf(HoldfastError)
-    expect(replayed).toMatchObject({ message: 'told', details: { at: new Date(1) }, family: error.family })
+    expect(replayed).toMatchObject({ message: 'news', details: { at: new Date(1) }, family: error.family })
     expect((replayed as Error).cause).toBeInstanceOf(TypeError)
   })
 

@@ -150,7 +150,7 @@ describe('a text that the engine writes itself', () => {
   const marked = '\u0001plain:'
   const sealing: Codec = { encode: () => 'sealed', decode: fail }
 
-  const forged = (told: unknown): string => marked + JSON.stringify(told)
+  const forged = (failure: unknown): string => marked + JSON.stringify(failure)
   const corrupt = (at: Place): unknown =>
     expect.objectContaining({ code: 'PAYLOAD_CORRUPT', details: expect.objectContaining({ ...at }) as unknown })
   const codecs = [payloads, new Payloads(sealing), new Payloads({ encode: fail, decode: (text) => text })]
@@ -189,17 +189,17 @@ describe('a text that the engine writes itself', () => {
     expect(payloads.decode(text, failed)).toMatchObject({ code: 'BUG', message: 'é'.repeat(2000) })
   })
 
-  const told = { code: 'RUN_CRASHED', message: 'm' }
+  const failure = { code: 'RUN_CRASHED', message: 'm' }
   it.each<[string, string]>([
     ['a value', forged({ amount: 1 })],
     [
       'an error with props, as a codec writes it',
       forged({ $error: { name: 'E', message: 'm', props: { amount: 1 } } }),
     ],
-    ['a field besides', forged({ ...told, amount: 1 })],
-    ['a class besides', forged({ ...told, name: 'PaymentDeclined' })],
-    ['a cause besides', forged({ ...told, cause: 'x' })],
-    ['details besides', forged({ ...told, details: {} })],
+    ['a field besides', forged({ ...failure, amount: 1 })],
+    ['a class besides', forged({ ...failure, name: 'PaymentDeclined' })],
+    ['a cause besides', forged({ ...failure, cause: 'x' })],
+    ['details besides', forged({ ...failure, details: {} })],
     ['a prototype', `${marked}{"code":"RUN_CRASHED","message":"m","__proto__":{"a":1}}`],
     ['a code that there is not', forged({ code: 'PAID', message: 'm' })],
     ['no code', forged({ message: 'm' })],
@@ -208,7 +208,7 @@ describe('a text that the engine writes itself', () => {
     ['its parts in another order', forged({ message: 'm', code: 'BUG' })],
     ['a space', `${marked}{"code":"BUG", "message":"m"}`],
     ['a key twice', `${marked}{"code":"BUG","code":"BUG","message":"m"}`],
-    ['a list', forged([told])],
+    ['a list', forged([failure])],
     ['nothing', marked],
     ['no JSON', `${marked}not JSON`],
   ])('is refused where a failure is expected when it was forged with %s', (_, text) => {

@@ -1,4 +1,4 @@
-// Where a payload stands: whoever reads one must find the place for which it was written, and nobody any other.
+// Where a payload stands: a reader of one must find the place for which it was written, and nobody any other.
 
 import { describe, expect, it } from 'vitest'
 import { broadcastMessageId, passedOnId, type Message } from '../../../../src/core/model/message.ts'

@@ -1,4 +1,4 @@
-// A row is written, and those who wait on the run are told if it has ended with that.
+// A row is written, and those who wait on the run are notified if it has ended with that.
 
 import { expect, it } from 'vitest'
 import type { Rewrite } from '../../../../src/core/rules/rewrite.ts'
@@ -13,7 +13,7 @@ class LiveRows extends PlainUnitOfWork implements ChangeWork {
   }
 }
 
-it('an end is told to those who wait, also by a store that changes the row which it handed out', () => {
+it('an end is reported to those who wait, also by a store that changes the row which it handed out', () => {
   const rows = new LiveRows()
   const run = rows.add('ending', { watched: true })
   rows.add('watcher', { status: 'waiting' })

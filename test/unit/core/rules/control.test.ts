@@ -26,7 +26,7 @@ const requests = {
 const names = Object.keys(requests) as (keyof typeof requests)[]
 
 /** What came of it: where the run stands, who has to see to it, or why not. */
-function told({ answer, write }: ControlDecision): string {
+function summaryOf({ answer, write }: ControlDecision): string {
   if (answer.outcome === 'refused') return answer.reason
   if (answer.outcome !== 'done' && answer.outcome !== 'requested') return answer.outcome
   const status = answer.run.deletedAt === null ? answer.run.status : 'deleted'
@@ -79,7 +79,7 @@ const everything = table.flatMap(([name, changes]) =>
 
 describe('what comes of a request', () => {
   it.each(table)('to a run that is %s', (_, changes, expected) => {
-    expect(names.map((name) => told(control(newRun(changes), requests[name], now)))).toEqual(expected)
+    expect(names.map((name) => summaryOf(control(newRun(changes), requests[name], now)))).toEqual(expected)
   })
 
   it('is decided for every status', () => {
@@ -114,7 +114,7 @@ describe('a process that lives', () => {
   ] as const)('speaks for a run that %s', (_, changes, expected) => {
     const run = newRun({ seq: 1, ...changes })
     const steering = control(run, word, now)
-    expect(told(steering)).toBe(expected)
+    expect(summaryOf(steering)).toBe(expected)
     if (steering.write === null) return
     expect(steering.write.run).toMatchObject({ crashes: run.crashes - 1, readiness: 'isolated', session: null })
     expect(steering.write.append.map(({ kind }) => kind)).toEqual(['resumed'])

@@ -6,7 +6,7 @@ import { fedCount } from '../../../../src/core/rules/feed-entries.ts'
 import { newRun } from '../model/new-run.ts'
 
 describe('the feed', () => {
-  it('tells of what is appended to a run that asks for it, and of the entry with which one begins to ask or asks no more', () => {
+  it('lists what is appended to a run that asks for it, and the entry with which one begins to ask or asks no more', () => {
     const [fed, quiet] = [{ feed: true }, { feed: false }]
     expect([fed, quiet].map((after) => fedCount(fed, after, 3))).toEqual([3, 3])
     expect([fed, quiet].map((after) => fedCount(quiet, after, 3))).toEqual([1, 0])
@@ -26,10 +26,10 @@ describe('the feed', () => {
     ['a run from where it went on as one that asks', { feed: true, base: 3 }, [3, 4], true],
     ['a run that asked before, too', { feed: true, base: 3 }, [1, 2, 3, 4], true],
     ['a run that asks without the input that it went on with', { feed: true, base: 3 }, [1, 2, 4], false],
-  ])('tells of %s', (_, changes, told, isRight) => {
+  ])('lists %s', (_, changes, listed, isRight) => {
     const run = newRun({ ...changes, seq: 4 })
     const entries = [1, 2, 3, 4].map((seq) => ({ seq }) as Entry)
-    const items = told.map((seq, index) => ({ position: index + 1, runId: run.id, entry: { seq } as Entry }))
+    const items = listed.map((seq, index) => ({ position: index + 1, runId: run.id, entry: { seq } as Entry }))
     const found = checkFeed(items, [{ run, entries, messages: [] }]).map(({ name }) => name)
     expect(found).toEqual(isRight ? [] : ['feed_complete'])
   })

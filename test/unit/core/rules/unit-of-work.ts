@@ -22,7 +22,7 @@ export class PlainUnitOfWork implements UnitOfWork {
   readonly chores = new Map<string, Chore>()
   /** When each of them may be taken. */
   readonly dues = new Map<string, number>()
-  /** Runs that somebody else has locked. */
+  /** Runs that another transaction has locked. */
   readonly locked = new Set<string>()
   readonly runs = new Map<string, Run>()
   readonly messages: Message[] = []
@@ -30,7 +30,7 @@ export class PlainUnitOfWork implements UnitOfWork {
   readonly appended = new Map<string, readonly Draft[]>()
   waits: WaitRow[] = []
   broadcasts: Broadcast[] = []
-  /** What it was told to forget. */
+  /** What it was asked to forget. */
   readonly forgotten: (readonly [topic: string, before: number])[] = []
   /** The last entries of runs that are over. */
   readonly lasts = new Map<string, ReturnType<UnitOfWork['lastEntry']>>()

@@ -116,7 +116,7 @@ describe('a caller', () => {
     expect(clock.pending).toBe(0)
   })
 
-  it('whose own item takes the store too long is told when it has been alone for the time', async () => {
+  it('whose own item takes the store too long gets that as its error when it has been alone for the time', async () => {
     const { clock, flushes, outcomes, submit } = setUp()
     submit('a')
     await clock.advance(0.9 * limitMs)
@@ -125,7 +125,7 @@ describe('a caller', () => {
     expect([...outcomes]).toEqual([['a', unavailable('a', true)]])
   })
 
-  it('of a store that never answers is told when the time is over, and whether its item was sent', async () => {
+  it('of a store that never answers gets an error when the time is over, which says whether its item was sent', async () => {
     const { clock, flushes, outcomes, submit } = setUp()
     for (const id of ['a', 'b', 'c', 'd', 'e']) submit(id)
     await clock.advance(limitMs - 1)
@@ -172,7 +172,7 @@ describe('a caller', () => {
     expect(flushes.at(-1)?.ids).toEqual(['f'])
   })
 
-  it('in a long line is not told to go as long as the store answers', async () => {
+  it('in a long line is not turned away as long as the store answers', async () => {
     const { clock, flushes, outcomes, submit } = setUp({ maxItems: 1 })
     const ids = ['a', 'b', 'c', 'd', 'e', 'f']
     for (const id of ids) submit(id)
@@ -227,17 +227,20 @@ describe('a caller with an abort signal', () => {
 })
 
 describe('what a store says of everything that it is asked', () => {
-  it.each(['STORE_REFUSED', 'SCHEMA_TOO_NEW'] as const)('%s is told to all at once, after one call', async (code) => {
-    const { clock, flushes, outcomes, submit } = setUp({ maxItems: 500 })
-    const ids = Array.from({ length: 500 }, (_, number) => `${number}`)
-    for (const id of ids) submit(id)
-    await clock.advance(0)
-    const error = new HoldfastError(code, 'There is no table runs.')
-    flushes[0]?.fail(error)
-    await clock.advance(0)
-    expect(flushes).toHaveLength(1)
-    expect([...outcomes.values()]).toEqual(ids.map(() => error))
-  })
+  it.each(['STORE_REFUSED', 'SCHEMA_TOO_NEW'] as const)(
+    '%s is answered to all at once, after one call',
+    async (code) => {
+      const { clock, flushes, outcomes, submit } = setUp({ maxItems: 500 })
+      const ids = Array.from({ length: 500 }, (_, number) => `${number}`)
+      for (const id of ids) submit(id)
+      await clock.advance(0)
+      const error = new HoldfastError(code, 'There is no table runs.')
+      flushes[0]?.fail(error)
+      await clock.advance(0)
+      expect(flushes).toHaveLength(1)
+      expect([...outcomes.values()]).toEqual(ids.map(() => error))
+    },
+  )
 
   it('is distinguished from what it says of one of them, which harms no other', async () => {
     const { clock, flushes, outcomes, submit } = setUp()

@@ -1,4 +1,4 @@
-// A run that somebody else has locked: those that were sent with it do not wait for it.
+// A run that another transaction has locked: those that were sent with it do not wait for it.
 
 import { expect, it } from 'vitest'
 import type { Committed } from '../../../../src/store.ts'
@@ -19,14 +19,14 @@ function answerAllBut(rig: CommitterRig, flush: Flush, runId: string): void {
   )
 }
 
-it('what is busy is sent again alone, and the others are told at once', async () => {
+it('what is busy is sent again alone, and the others are answered at once', async () => {
   const rig = new CommitterRig(['a', 'b', 'c'])
   for (const runId of ['a', 'b', 'c']) rig.submit(runId, ['one'])
   await turn()
   const [flush] = rig.store.waiting as [Flush]
   answerAllBut(rig, flush, 'b')
   await turn()
-  expect(rig.told).toHaveLength(2)
+  expect(rig.outcomes).toHaveLength(2)
   // Others go on meanwhile, and a later write of the busy run waits behind its first.
   rig.submit('a', ['two'])
   rig.submit('b', ['two'])
@@ -36,15 +36,15 @@ it('what is busy is sent again alone, and the others are told at once', async ()
   expect(next.runIds).toEqual(['a'])
   next.answer()
   await turn()
-  expect(rig.told).toHaveLength(3)
+  expect(rig.outcomes).toHaveLength(3)
   alone.answer()
   await turn()
-  expect(rig.told).toHaveLength(4)
+  expect(rig.outcomes).toHaveLength(4)
   await rig.finish()
-  expect(rig.told).toHaveLength(5)
+  expect(rig.outcomes).toHaveLength(5)
 })
 
-it('what is busy for long is asked for again and again, and never told as refused', async () => {
+it('what is busy for long is asked for again and again, and never answered as refused', async () => {
   const rig = new CommitterRig(['a'])
   rig.submit('a', ['one'])
   for (let times = 0; times < 3; times += 1) {
@@ -54,5 +54,5 @@ it('what is busy for long is asked for again and again, and never told as refuse
     rig.ports.clock.advance(10_000)
   }
   await rig.finish()
-  expect(rig.told).toMatchObject([[expect.any(String), { seq: 1 }]])
+  expect(rig.outcomes).toMatchObject([[expect.any(String), { seq: 1 }]])
 })

@@ -12,7 +12,7 @@ describe('poison', () => {
     await turn()
     await bench.finish()
     expect(bench.outcome('r321.1')).toBe('ENTRY_REJECTED')
-    expect(bench.told.filter(([, outcome]) => typeof outcome === 'string')).toHaveLength(1)
+    expect(bench.outcomes.filter(([, outcome]) => typeof outcome === 'string')).toHaveLength(1)
     for (const run of runs(500)) expect(bench.store.names(run)).toEqual(run === 'r321' ? [] : ['fine'])
     expect(bench.store.flushes.length).toBeLessThan(20)
     expect(bench.ids).toEqual(runs(500).map((run) => `${run}.1`))
@@ -48,7 +48,7 @@ describe('poison', () => {
     await turn()
     await bench.finish()
     for (const run of ['a', 'b', 'c']) expect(bench.store.names(run)).toEqual(['x'])
-    expect(bench.told.filter(([, outcome]) => typeof outcome === 'string')).toEqual([])
+    expect(bench.outcomes.filter(([, outcome]) => typeof outcome === 'string')).toEqual([])
   })
 
   it('commits once though the store threw an unknown error after it had committed', async () => {
@@ -92,7 +92,7 @@ describe('an unavailable store', () => {
       expect(bench.store.flushes[attempt]?.transitions).toEqual(sent?.transitions)
     }
     expect(clock.asked.map(Math.round)).toEqual([10, 20, 40, 80, 160, 320, 640, 1_000, 1_000])
-    expect(bench.told).toEqual([])
+    expect(bench.outcomes).toEqual([])
     await bench.finish()
     expect(bench.store.names('a')).toEqual(['1', '2'])
     expect(bench.store.flushes.at(-1)?.names).toEqual([['2']])
@@ -111,7 +111,7 @@ describe('an unavailable store', () => {
     bench.ports.clock.advance(2_000)
     await bench.finish()
     expect(bench.store.names('c')).toEqual(['1', '2', '3'])
-    expect(bench.told).toHaveLength(5)
+    expect(bench.outcomes).toHaveLength(5)
   })
 
   it('that committed and lost the answer is asked again: one entry, and success', async () => {
@@ -143,7 +143,7 @@ describe('an unavailable store', () => {
     }
     await bench.finish()
     for (const run of ['a', 'b', 'd']) expect(bench.store.names(run)).toEqual(['x'])
-    expect(bench.told.map(([id, outcome]) => [id, typeof outcome])).toEqual([
+    expect(bench.outcomes.map(([id, outcome]) => [id, typeof outcome])).toEqual([
       ['a.1', 'object'],
       ['b.1', 'object'],
       ['c.1', 'string'],
@@ -161,7 +161,7 @@ describe('close', () => {
     bench.committer.close()
     bench.submit('b', ['3'])
     await turn()
-    expect(bench.told).toEqual([
+    expect(bench.outcomes).toEqual([
       ['c.1', 'CLOSED'],
       ['a.2', 'CLOSED'],
       ['b.2', 'CLOSED'],
@@ -250,7 +250,7 @@ describe('back-pressure', () => {
     await turn()
     expect(admitted).toBe(11)
     await bench.finish()
-    expect(bench.told).toHaveLength(13)
+    expect(bench.outcomes).toHaveLength(13)
   })
 
   it('lets producers go when it is closed, to be refused', async () => {

@@ -38,7 +38,7 @@ describe('a flush that takes too long', () => {
     slowFor(rig, 'r321')
     for (const run of runs(500)) rig.submit(run, ['one'])
     await pass(rig)
-    const done = rig.told.filter(([, outcome]) => typeof outcome === 'object')
+    const done = rig.outcomes.filter(([, outcome]) => typeof outcome === 'object')
     expect(done).toHaveLength(499)
     expect(rig.outcome('r321.1')).toBeUndefined()
     // Eight pieces at every level, and never one by one.
@@ -64,7 +64,7 @@ describe('a flush that takes too long', () => {
       }
       for (const run of runs(many)) rig.submit(run, ['one'])
       for (let passed = 0; passed < 15_900; passed += 100) await pass(rig, 100)
-      expect(rig.told).toHaveLength(many - 1)
+      expect(rig.outcomes).toHaveLength(many - 1)
       expect(rig.outcome('r1.1')).toBeUndefined()
     },
   )
@@ -78,7 +78,7 @@ describe('a flush that takes too long', () => {
     }
     for (const run of runs(20)) rig.submit(run, ['one'])
     await turn()
-    expect(rig.told).toHaveLength(20)
+    expect(rig.outcomes).toHaveLength(20)
     expect(rig.ports.warnings).toEqual([])
   })
 
@@ -91,7 +91,7 @@ describe('a flush that takes too long', () => {
     }
     for (const run of runs(500)) rig.submit(run, ['one'])
     await turn()
-    expect(rig.told).toHaveLength(500)
+    expect(rig.outcomes).toHaveLength(500)
     expect(rig.store.flushes.map(({ options }) => options.timeoutMs)).toEqual([
       undefined,
       ...Array.from({ length: 8 }, () => 1_000),
@@ -109,10 +109,10 @@ describe('a flush that takes too long', () => {
       }
       for (const run of runs(20)) rig.submit(run, ['one'])
       await pass(rig)
-      expect(rig.told).toHaveLength(isAnswering ? 19 : 0)
+      expect(rig.outcomes).toHaveLength(isAnswering ? 19 : 0)
       await rig.finish()
       await pass(rig)
-      expect(rig.told).toHaveLength(20)
+      expect(rig.outcomes).toHaveLength(20)
     }
   })
 
@@ -161,12 +161,12 @@ describe('a flush that takes too long', () => {
     slowFor(rig, 'r3', 'r50')
     for (const run of runs(64)) rig.submit(run, ['one'])
     await pass(rig)
-    expect(rig.told).toHaveLength(62)
+    expect(rig.outcomes).toHaveLength(62)
     rig.store.onFlush = (flush) => flush.answer()
     // Once one of them is taken, the other need not wait for its own pause.
     rig.ports.clock.advance(2_000)
     await turn()
-    expect(rig.told).toHaveLength(64)
+    expect(rig.outcomes).toHaveLength(64)
   })
 
   it('pauses longer and longer before the poisonous unit is tried again, up to a minute', async () => {
@@ -204,7 +204,7 @@ describe('a flush that takes too long', () => {
     expect(new Set(rig.store.flushes.map(({ runIds }) => runIds.length))).toEqual(new Set([100]))
     await rig.finish()
     await pass(rig)
-    expect(rig.told).toHaveLength(100)
+    expect(rig.outcomes).toHaveLength(100)
   })
 
   it('and then cannot be reached waits in the pieces that it has, two at a time', async () => {
@@ -216,10 +216,10 @@ describe('a flush that takes too long', () => {
     expect(new Set(rig.store.flushes.map(({ runIds }) => runIds[0]))).toEqual(new Set(['r0', 'r13']))
     await rig.finish()
     await pass(rig)
-    expect(rig.told).toHaveLength(100)
+    expect(rig.outcomes).toHaveLength(100)
   })
 
-  it('ends with close: whoever waits is told so', async () => {
+  it('ends with close: a submission that waits gets that as its error', async () => {
     const rig = new CommitterRig(['a', 'b'])
     slowFor(rig, 'a')
     rig.submit('a', ['one'])
@@ -232,7 +232,7 @@ describe('a flush that takes too long', () => {
   })
 })
 
-it('what is locked when the committer is closed is told so, and not asked for again', async () => {
+it('what is locked when the committer is closed gets that as its error, and not asked for again', async () => {
   const rig = new CommitterRig(['a'])
   const busy: Committed = { outcome: 'refused', reason: 'busy' }
   rig.store.onFlush = (flush) => flush.answerWith([busy])
@@ -254,5 +254,5 @@ it('all that are locked go together: one flush at a time, however many they are'
   await turn()
   expect(rig.store.waiting.map(({ runIds }) => runIds.length)).toEqual([20])
   await rig.finish()
-  expect(rig.told).toHaveLength(20)
+  expect(rig.outcomes).toHaveLength(20)
 })

@@ -109,7 +109,7 @@ describe('gathering', () => {
     hung.answer()
     await bench.finish()
     expect(bench.store.names('r7')).toEqual(['1', '2', '3'])
-    expect(bench.told).toHaveLength(10_001)
+    expect(bench.outcomes).toHaveLength(10_001)
   })
 })
 
@@ -163,7 +163,7 @@ describe('merging', () => {
     expect(bench.store.names('c')).toEqual(['1', '2', '3', '4'])
   })
 
-  it('tells the one who parks, and nobody else, that a message came in between', async () => {
+  it('answers the run that parks, and no other, that a message came in between', async () => {
     const bench = new CommitterRig(['a', 'b', 'c'])
     await bench.occupy('a', 'b')
     bench.submit('c', ['1'])
@@ -258,7 +258,7 @@ describe('a refusal', () => {
     bench.submit('z', ['x'])
     await bench.finish()
     expect(bench.store.flushes).toHaveLength(1)
-    expect(bench.told.map(([id, outcome]) => [id, typeof outcome === 'string' ? outcome : 'committed'])).toEqual([
+    expect(bench.outcomes.map(([id, outcome]) => [id, typeof outcome === 'string' ? outcome : 'committed'])).toEqual([
       ['a.1', 'committed'],
       ['stolen.1', 'LEASE_LOST'],
       ['late.1', 'STALE_WRITE'],

@@ -51,12 +51,12 @@ function setUp(changes: (store: MemoryStore) => Partial<Calls> = () => ({}), lim
 describe('a call of a store', () => {
   it.each(methods)('%s() that is never answered is rejected when its time is over, and not before', async (name) => {
     const { clock, call } = setUp(() => ({ [name]: () => new Promise(() => undefined) }))
-    let told: unknown = null
-    call(name).catch((error: unknown) => (told = error))
+    let refused: unknown = null
+    call(name).catch((error: unknown) => (refused = error))
     await clock.advance(4_999)
-    expect(told).toBeNull()
+    expect(refused).toBeNull()
     await clock.advance(1)
-    expect(told).toMatchObject({ code: 'STORE_UNAVAILABLE', details: { call: name, waitedMs: 5_000 } })
+    expect(refused).toMatchObject({ code: 'STORE_UNAVAILABLE', details: { call: name, waitedMs: 5_000 } })
   })
 
   it.each(methods)('%s() that is answered leaves no timer behind', async (name) => {
@@ -80,9 +80,9 @@ describe('a call of a store', () => {
   it('is given up when the limit of its time says so: a lease that begins later shortens it', async () => {
     const { clock, call, limit } = setUp(() => ({ get: () => new Promise(() => undefined) }))
     limit.ms = 100
-    const told = call('get').catch((error: unknown) => error)
+    const refused = call('get').catch((error: unknown) => error)
     await clock.advance(100)
-    expect(await told).toMatchObject({ code: 'STORE_UNAVAILABLE', details: { waitedMs: 100 } })
+    expect(await refused).toMatchObject({ code: 'STORE_UNAVAILABLE', details: { waitedMs: 100 } })
   })
 
   it('of listen() that is answered too late is taken back', async () => {
@@ -116,7 +116,7 @@ describe('a call of a store', () => {
   })
 })
 
-describe('a store that refuses work until somebody acts', () => {
+describe('a store that refuses work until an operator acts', () => {
   const refuse = (code: ErrorCode, message: string): Promise<never> => Promise.reject(new HoldfastError(code, message))
   const errors = (logger: ReturnType<typeof keepLines>): readonly string[] =>
     logger.lines.filter(({ level }) => level === 'error').map(({ message }) => message)
@@ -142,7 +142,7 @@ describe('a store that refuses work until somebody acts', () => {
     expect(errors(logger)).toHaveLength(3)
   })
 
-  it('is not told of by the log where a caller hears of it, nor when it is only away', async () => {
+  it('is not in the log where a caller hears of it, nor when it is only away', async () => {
     const { call, logger } = setUp(() => ({
       get: () => refuse('STORE_REFUSED', 'There is no table runs.'),
       claim: () => refuse('STORE_UNAVAILABLE', 'Away.'),

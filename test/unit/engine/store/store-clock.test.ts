@@ -10,7 +10,7 @@ it('before the store has reported a time, everything lies in the future', () => 
   expect(clock.now()).toBe(Number.NEGATIVE_INFINITY)
 })
 
-it('goes on from what the store told, in whole milliseconds and never rounded up', () => {
+it('goes on from what the store answered, in whole milliseconds and never rounded up', () => {
   const local = new ManualClock()
   const clock = new StoreClock(local)
   clock.observe(70_000)
@@ -23,10 +23,10 @@ it('is never ahead of the store, however late its answers arrive', () => {
   const clock = new StoreClock(local)
   let storeNow = 500_000
   for (const delay of [0, 3, 250, 1, 4_000, 0.4]) {
-    const told = Math.floor(storeNow)
+    const observed = Math.floor(storeNow)
     storeNow += delay
     local.advance(delay)
-    clock.observe(told)
+    clock.observe(observed)
     expect(clock.now()).toBeLessThanOrEqual(storeNow)
     storeNow += 10
     local.advance(10)

@@ -95,7 +95,7 @@ describe("a transaction of the user's library", () => {
     const all = stops.map(({ signal }) => transact(nothing, { signal, isolation: undefined }))
     await turn()
     expect(begun).toHaveLength(expected)
-    // Whoever waits holds nothing, and leaves the line when nobody waits for it any longer.
+    // A transaction that waits holds nothing, and leaves the line when nobody waits for it any longer.
     stops.at(-1)?.abort(new Error('enough'))
     expect(await all.at(-1)).toMatchObject({ outcome: 'rolled-back' })
     while (ended.length < 14) {
@@ -107,7 +107,7 @@ describe("a transaction of the user's library", () => {
     expect(begun).toHaveLength(14)
   })
 
-  it('is tried once: a library that calls its work again is told so', async () => {
+  it('is tried once: a library that calls its work again gets that as its error', async () => {
     let calls = 0
     const transact = byLibrary(async (work) => {
       await work({})

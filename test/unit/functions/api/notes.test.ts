@@ -69,7 +69,7 @@ describe('times are whole milliseconds', () => {
   })
 })
 
-describe('a time that no Date can tell', () => {
+describe('a time that no Date can hold', () => {
   it.each([1e300, -1e300, 2 ** 53, Number.NaN, Number.POSITIVE_INFINITY, new Date(Number.NaN)])(
     'is refused at the call, on every store alike: %s',
     async (time) => {

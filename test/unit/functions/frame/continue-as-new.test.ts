@@ -82,22 +82,22 @@ describe('a run that begins anew', () => {
     expect(await held.outcome()).toEqual({ status: 'succeeded', value: 42 })
   })
 
-  it('with an input that does not fit, or cannot be stored, or as no workflow, tells the body', async () => {
+  it('with an input that does not fit, or cannot be stored, or as no workflow, throws into the body', async () => {
     const rig = new FunctionRig()
-    const told: unknown[] = []
+    const refusals: unknown[] = []
     const flow = workflow('continue.invalid', { input: digits }, async (ctx) => {
-      await ctx.continueAsNew('x').catch((error: unknown) => told.push(error))
-      await ctx.continueAs(plain, { of: () => 1 }).catch((error: unknown) => told.push(error))
+      await ctx.continueAsNew('x').catch((error: unknown) => refusals.push(error))
+      await ctx.continueAs(plain, { of: () => 1 }).catch((error: unknown) => refusals.push(error))
       try {
         await ctx.continueAs({} as typeof plain, 1)
       } catch (error) {
-        told.push(error)
+        refusals.push(error)
       }
       return 'went on'
     })
     const plain = workflow('continue.plain', (_ctx, input: unknown) => input)
     const held = await (await rig.start(flow, 1)).begin()
-    expect(told).toMatchObject([{ code: 'INVALID_INPUT' }, { code: 'NOT_STORABLE' }, { code: 'INVALID_OPTION' }])
+    expect(refusals).toMatchObject([{ code: 'INVALID_INPUT' }, { code: 'NOT_STORABLE' }, { code: 'INVALID_OPTION' }])
     expect(await held.outcome()).toEqual({ status: 'succeeded', value: 'went on' })
   })
 

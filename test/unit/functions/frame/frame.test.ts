@@ -106,11 +106,11 @@ describe('commits', () => {
     expect(journals[1]).toEqual(journals[0])
   })
 
-  it('a refused one abandons the frame: steps are aborted, nothing settles any more, and that is told once', async () => {
+  it('a refused one abandons the frame: steps are aborted, nothing settles any more, and that is reported once', async () => {
     let refuses = false
     const rig = new FunctionRig({
       onCommit: () => {
-        if (refuses) throw new HoldfastError('LEASE_LOST', 'Somebody else has it')
+        if (refuses) throw new HoldfastError('LEASE_LOST', 'Another session has it')
       },
     })
     const settled: string[] = []

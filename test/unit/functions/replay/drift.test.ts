@@ -160,7 +160,7 @@ describe('code that changed under a live run', () => {
     }
   })
 
-  it('a body that is slow to ask for what was recorded is given time, and told of', async () => {
+  it('a body that is slow to ask for what was recorded is given time, and reported', async () => {
     let slow: () => void = () => undefined
     const { rig, held } = await deployed(async (ctx) => {
       const a = ctx.step('a', () => 'again')
@@ -181,7 +181,7 @@ describe('code that changed under a live run', () => {
     expect((await rig.run(held.runId)).status).toBe('waiting')
   })
 
-  it('the place of every call that was found is told: file, line and column', async () => {
+  it('the place of every call that was found is reported: file, line and column', async () => {
     const { rig, held } = await deployed(async (ctx) => {
       await ctx.step('a', () => 'again')
       const calls = [ctx.step('other', () => 1), ctx.sleep('1 day'), ctx.branch('eu', (eu) => eu.step('b', () => 2))]

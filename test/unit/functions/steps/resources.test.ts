@@ -21,7 +21,7 @@ class Pool {
 }
 
 describe('WC-A6 a resource', () => {
-  it('is not acquired by a call of the context, which could not settle: that is refused, and a long wait is told of', async () => {
+  it('is not acquired by a call of the context, which could not settle: that is refused, and a long wait is logged', async () => {
     const rig = new FunctionRig()
     const flow = workflow('test.acquire', { retry: 'none' }, (ctx) =>
       ctx.withResource(
@@ -105,7 +105,7 @@ describe('WC-A6 a resource', () => {
     expect(pool.story.slice(2)).toEqual(['+r2', '-r2'])
   })
 
-  it('that cannot be acquired throws into the body; one that cannot be released is told of and nothing else', async () => {
+  it('that cannot be acquired throws into the body; one that cannot be released is logged and nothing else', async () => {
     const rig = new FunctionRig()
     const flow = workflow('test.broken', async (ctx) => {
       const caught = await ctx

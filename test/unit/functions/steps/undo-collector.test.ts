@@ -1,4 +1,4 @@
-// A run that fails or is cancelled is replayed so that its body tells how its steps are undone. What keeps the body from telling may
+// A run that fails or is cancelled is replayed so that its body says how its steps are undone. What keeps the body from saying so may
 // be away for longer than the grace: then nothing is given up, and the run is looked at again, later each time.
 
 import { describe, expect, it } from 'vitest'

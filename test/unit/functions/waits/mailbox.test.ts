@@ -25,7 +25,7 @@ function setUp(inbox: number, messages: readonly Message[] | null) {
     } as unknown as Host,
     runId: 'run',
     phase: 'live' as const,
-    stirs: 0,
+    wakes: 0,
     writer: {
       arrived: inbox,
       taken: [] as string[],
@@ -38,7 +38,7 @@ function setUp(inbox: number, messages: readonly Message[] | null) {
       },
     },
     scheduleTurn(): void {
-      this.stirs += 1
+      this.wakes += 1
     },
   }
   const mailbox = new Mailbox({ ...owner, writer: owner.writer as unknown as JournalWriter }, inbox, messages)
@@ -74,7 +74,7 @@ describe('the mailbox of a run', () => {
     expect(mailbox.under(['a'])).toEqual([came('a', 2)])
   })
 
-  it('that came with the claim is known until more arrives, and positions tell whether that is known, too', async () => {
+  it('that came with the claim is known until more arrives, and positions show whether that is known, too', async () => {
     const { mailbox, writer, answer } = setUp(3, [came('a', 2), came('b', 4)])
     expect(writer.arrived).toBe(4)
     expect(mailbox.isAllKnown).toBe(true)

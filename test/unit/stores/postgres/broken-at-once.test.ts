@@ -1,4 +1,4 @@
-// A server that lets somebody in and turns them out with the same packet, as one that is being shut down may.
+// A server that lets a client in and turns it out with the same packet, as one that is being shut down may.
 
 import { once } from 'node:events'
 import { createServer } from 'node:net'
@@ -28,7 +28,7 @@ async function inhospitable(): Promise<string> {
   await once(server, 'listening')
   onTestFinished(() => void server.close())
   const address = server.address()
-  return `postgres://somebody@127.0.0.1:${typeof address === 'object' ? address?.port : 0}/any`
+  return `postgres://user@127.0.0.1:${typeof address === 'object' ? address?.port : 0}/any`
 }
 
 // A connection whose error nobody hears ends the process, and so the test.

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { statement } from '../../../../src/stores/postgres/dialect.ts'
 
 describe('a statement', () => {
-  it('has the same name for the same text, whoever makes it, and another for any other text', () => {
+  it('has the same name for the same text, whichever process makes it, and another for any other text', () => {
     expect(statement('get.read', 'select 1').name).toBe(statement('find.read', 'select 1').name)
     const texts = Array.from({ length: 20_000 }, (_, index) => `select ${index} from runs where ${index % 7}`)
     expect(new Set(texts.map((text) => statement([], text).name)).size).toBe(texts.length)

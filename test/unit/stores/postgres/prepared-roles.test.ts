@@ -1,4 +1,4 @@
-// Schemas for views, and roles, that somebody else has prepared: they get no rights by their names.
+// Schemas for views, and roles, that another role has prepared: they get no rights by their names.
 
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { installPostgres } from '../../../../src/stores/postgres/schema/install.ts'

@@ -1,4 +1,4 @@
-// Somebody who prepares a schema for others to migrate, and a trap that tells with whose rights it ran.
+// A role that prepares a schema for others to migrate, and a trap that shows with whose rights it ran.
 
 import { randomBytes } from 'node:crypto'
 import { Client } from 'pg'
@@ -45,7 +45,7 @@ export async function prepared(): Promise<Prepared> {
     for (const statement of statements) await client.query(statement)
     await client.end()
   }
-  // Whoever was given another role can give it back. What a sequence counts outlasts a rollback.
+  // A role that was given another role can give it back. What a sequence counts outlasts a rollback.
   const look = `begin perform set_config('role', 'none', true); exception when others then null; end;
     if current_user <> '${eve}' then perform nextval('${lair}.caught'); end if;`
   await asEve(

@@ -11,7 +11,7 @@ import {
 const statement = (text: string): Statement => ({ text, name: text, plan: [], writes: false })
 const refused = (code: string): Error => Object.assign(new Error(code), { code })
 
-it('tells why statements that were sent together have failed, and not what followed from it', async () => {
+it('says why statements that were sent together have failed, and not what followed from it', async () => {
   const query = (text: string): Promise<never> => Promise.reject(refused(text === 'first' ? '40001' : '25P02'))
   const deep = async (x: Execution): Promise<unknown> => {
     const answer = await (async () => x.execute(statement('first'), []))()
@@ -48,7 +48,7 @@ it.each(['public, pg_catalog', '"$user", "pg_catalog"', 'a,b,PG_CATALOG'])(
   },
 )
 
-it('asks for the search path of a user once for each handle, and not at all if that was told with something else', async () => {
+it('asks for the search path of a user once for each handle, and not at all if that came with something else', async () => {
   const sent: string[] = []
   const query = async (text: string): Promise<{ path: string; mark: string }[]> => {
     sent.push(text)

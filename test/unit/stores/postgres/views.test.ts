@@ -18,7 +18,7 @@ describe('views', () => {
     }
   })
 
-  it.each(viewNames)('of %s show somebody who may look at them no payload, and no set shows a token', async (name) => {
+  it.each(viewNames)('of %s show a role that may look at them no payload, and no set shows a token', async (name) => {
     const place = await installed(name)
     const { rows, quoted } = place
     const canary = (kind: string): string => `"canary of ${kind}"`
@@ -79,7 +79,7 @@ describe('views', () => {
     expect([all, await count()]).toEqual([38, 0])
   })
 
-  it('do not take the place of a table of somebody else, and then none is made', async () => {
+  it('do not take the place of a table of another role, and then none is made', async () => {
     const { pool, schema, rows } = await migratedPlace()
     const place = quoteSchema(viewSchema(schema, 'instances'))
     await rows(`create schema ${place}; create table ${place}.timers (mine integer)`)

@@ -78,7 +78,7 @@ describe('the row of a run that ends', () => {
 describe('one rescue that ends a parent', () => {
   const times = [
     ['before its child, whose time is over, too, cancels that one', false, 'cancelling'],
-    ['after its child has told of its own end, reads nothing and ends', true, 'failed'],
+    ['after its child has reported its own end, reads nothing and ends', true, 'failed'],
   ] as const
 
   it.each(times)('%s', async (_, isChildFirst, childBecomes) => {
@@ -113,7 +113,7 @@ describe('a transition that begins anew as another type and starts a child', () 
 })
 
 describe('the feed', () => {
-  it('tells of a transition before it tells of the child that it starts', async () => {
+  it('lists a transition before it lists the child that it starts', async () => {
     const { bench, store } = await open()
     const parent = await bench.hold({ feed: true })
     const start = bench.child(parent.runId, { feed: true })

@@ -23,7 +23,7 @@ function age(path: string): void {
   for (const file of [path, `${path}-wal`]) utimesSync(file, at, at)
 }
 
-/** A connection that tells of everything that it is asked. */
+/** A connection that records everything that it is asked. */
 function counting(path: string): { handle: NonNullable<SqliteStoreOptions['handle']>; asked: string[] } {
   const database = new Database(path)
   database.exec('pragma journal_mode = wal')
@@ -82,7 +82,7 @@ describe('workers that have nothing to do', { timeout: 60_000 }, () => {
     await clock.advance(minutes * 60_000)
     for (const asked of counts) {
       expect(asked.length / minutes).toBeLessThanOrEqual(mostAMinute)
-      // And they do ask: whoever counts nothing would pass, too.
+      // And they do ask: a test that counts nothing would pass, too.
       expect(asked.length / minutes).toBeGreaterThan(20)
     }
   })

@@ -152,7 +152,7 @@ describe('an idle worker', () => {
 })
 
 describe('a run that is plain', () => {
-  // Begin, the time, and commit; then the ids, the row, its entry, and two for the feed if it is to tell of one.
+  // Begin, the time, and commit; then the ids, the row, its entry, and two for the feed if it is to list one.
   it('is started without a look for keys, which costs one statement for each kind that a batch has', async () => {
     const { store, count } = await openPair()
     const cost = async (...runs: readonly NewRun[]): Promise<number> => {
@@ -166,7 +166,7 @@ describe('a run that is plain', () => {
     expect(await cost({ ...newRun('a'), key: 'l', idempotencyKey: 'i' }, newRun('a'))).toBe(10)
   })
 
-  // Begin, the time, and commit; then the row, its entry, and two for the feed if it is to tell of one.
+  // Begin, the time, and commit; then the row, its entry, and two for the feed if it is to list one.
   it.each([
     [false, 5],
     [true, 7],

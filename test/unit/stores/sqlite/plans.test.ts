@@ -105,7 +105,7 @@ describe('the plan of', () => {
     ],
     ['the search for who has a key', keyHolderSql, 'runs_unique (shard=? AND unique_key=?)'],
     ['the search for unknown leases', unknownLeasesSql, 'runs_held (shard=? AND session=?)'],
-    ['what a beat tells of runs that it lists', listedSql, 'sqlite_autoindex_runs_1 (shard=? AND id=?)'],
+    ['what a beat reports of runs that it lists', listedSql, 'sqlite_autoindex_runs_1 (shard=? AND id=?)'],
     ['the search for ids that are known', knownIdsSql, 'sqlite_autoindex_runs_1 (shard=? AND id=?)'],
   ])('%s looks up, and never walks', (_, sql, index) => {
     const plan = planOf(sql)
@@ -132,7 +132,7 @@ describe('the plan of', () => {
     ['what is left to do for a target', choreSql, 'sqlite_autoindex_chores_1 (shard=? AND kind=? AND target=?)'],
     ['the next chore', dueChoreSql, 'chores_due (shard=? AND due<?)'],
     [
-      'what came under a name since somebody looked',
+      'what came under a name since the last look',
       newMessageSql,
       'messages_named (shard=? AND run_id=? AND name=? AND position>?)',
     ],

@@ -1,4 +1,4 @@
-// Who else may open a file: nobody, if we made it; and a warning if we find that somebody may. By every address that
+// Who else may open a file: nobody, if we made it; and a warning if we find that others may. By every address that
 // names one, on every driver of a file.
 
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -81,7 +81,7 @@ describe.each(kinds)('%s:', (kind) => {
     await expect(used(`${kind}:${'x'.repeat(300)}`)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
   })
 
-  it('opens a file that everybody may read as it is, and says so once', async () => {
+  it('opens a file that others may read as it is, and says so once', async () => {
     const path = join(newFolder(), 'app.db')
     writeFileSync(path, '')
     const warnings = await used(`${kind}:file:${path}`)
@@ -131,7 +131,7 @@ describe('a log that others may read', () => {
 })
 
 describe('a connection that the user opened', () => {
-  it('is on a file that everybody may read: it is said', async () => {
+  it('is on a file that others may read: it is said', async () => {
     const path = newPath()
     const handle = new Database(path)
     const logger = createRecordingLogger()

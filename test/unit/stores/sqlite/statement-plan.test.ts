@@ -121,18 +121,18 @@ interface Traced {
 
 /** What each call has written, under the name that the story gives it. */
 class Tale {
-  readonly told: Record<string, readonly string[]> = {}
+  readonly recorded: Record<string, readonly string[]> = {}
   private readonly writes: Writes
 
   constructor(writes: Writes) {
     this.writes = writes
   }
 
-  async tell<Answer>(what: string, call: () => Promise<Answer>): Promise<Answer> {
+  async record<Answer>(what: string, call: () => Promise<Answer>): Promise<Answer> {
     // What was written before is no part of it.
     this.writes()
     const answer = await call()
-    this.told[what] = this.writes()
+    this.recorded[what] = this.writes()
     return answer
   }
 }
@@ -142,31 +142,31 @@ const end = {
   status: 'succeeded',
 } as const
 
-/** A life of one that nobody else knows of, told call by call. */
-async function liveAlone({ bench, writes }: Traced): Promise<Tale['told']> {
+/** A life of one that nobody else knows of, recorded call by call. */
+async function liveAlone({ bench, writes }: Traced): Promise<Tale['recorded']> {
   const { store, clock, start, take, commit, park, deliver, message, control, beat, rescue, hold } = bench
   const tale = new Tale(writes)
-  await tale.tell('a session opens', () => beat('me'))
-  const { id } = await tale.tell('a start', () => start({ due: { at: null, afterMs: 5 } }))
+  await tale.record('a session opens', () => beat('me'))
+  const { id } = await tale.record('a start', () => start({ due: { at: null, afterMs: 5 } }))
   await clock.advance(5)
-  const held = await tale.tell('a claim of what has come due', () => take(id, 'me'))
-  await tale.tell('a checkpoint', () => commit(held))
+  const held = await tale.record('a claim of what has come due', () => take(id, 'me'))
+  await tale.record('a checkpoint', () => commit(held))
   const first = message(id)
-  await tale.tell('a message to a run that is held', () => deliver(first))
-  await tale.tell('a message that comes again', () => deliver(first))
-  await tale.tell('parking that must look again', () => park(held))
-  await tale.tell('parking', () => park(held, { append: [], parkIf: { inbox: 1 }, takes: [first.id] }))
-  await tale.tell('a message that wakes', () => deliver(message(id)))
-  await tale.tell('a pause', () => control(id, { kind: 'pause', reason: 'operator', note: null }))
+  await tale.record('a message to a run that is held', () => deliver(first))
+  await tale.record('a message that comes again', () => deliver(first))
+  await tale.record('parking that must look again', () => park(held))
+  await tale.record('parking', () => park(held, { append: [], parkIf: { inbox: 1 }, takes: [first.id] }))
+  await tale.record('a message that wakes', () => deliver(message(id)))
+  await tale.record('a pause', () => control(id, { kind: 'pause', reason: 'operator', note: null }))
   const other = await hold({ lease: { session: 'me', token: 1 }, leaseMs: 100 })
-  await tale.tell('a beat', () => beat('me', { held: [{ runId: other.runId, token: 1, extendMs: 900 }] }))
-  await tale.tell('a lease that is given back', () => store.release([{ runId: other.runId, ...other.lease }]))
+  await tale.record('a beat', () => beat('me', { held: [{ runId: other.runId, token: 1, extendMs: 900 }] }))
+  await tale.record('a lease that is given back', () => store.release([{ runId: other.runId, ...other.lease }]))
   await take(other.runId, 'me')
   await clock.advance(30_000)
-  await tale.tell('a takeover', () => rescue())
+  await tale.record('a takeover', () => rescue())
   const last = await take(other.runId, 'you')
-  await tale.tell('an end', () => commit(last, end))
-  return tale.told
+  await tale.record('an end', () => commit(last, end))
+  return tale.recorded
 }
 
 const nobody = { starts: [], watches: [], unwatches: [] } as const
@@ -176,50 +176,52 @@ const dead = { onUnread: 'dead-letter' } as const
 const onward = { onUnread: 'broadcast', delivery: 'one', retainMs: 0 } as const
 
 /** A life among others. */
-async function liveAmongOthers({ bench, writes }: Traced): Promise<Tale['told']> {
+async function liveAmongOthers({ bench, writes }: Traced): Promise<Tale['recorded']> {
   const { store, newRun, hold, commit, park, deliver, message, broadcast, child, control, clock, beat, rescue } = bench
   const tale = new Tale(writes)
   const messageArrived = newRun()
-  await tale.tell('a start with messages', () =>
+  await tale.record('a start with messages', () =>
     store.start([{ ...messageArrived, messages: [message(messageArrived.id)] }]),
   )
   const parent = await hold()
-  // SQLite looks before it inserts, so a refusal alone would be told otherwise.
+  // SQLite looks before it inserts, so a refusal alone would be recorded otherwise.
   const starts = [child(parent.runId), child(parent.runId, { id: messageArrived.id })]
-  await tale.tell('a child that is started, and one that is refused', () =>
+  await tale.record('a child that is started, and one that is refused', () =>
     commit(parent, { outbound: { ...nobody, starts } }),
   )
   const topic = { kind: 'topic', ...news } as const
-  await tale.tell('a wait on a topic', () =>
+  await tale.record('a wait on a topic', () =>
     park(parent, { parkIf: { inbox: 1 }, outbound: { ...nobody, watches: [topic] } }),
   )
-  await tale.tell('a broadcast', () => deliver(broadcast({ topic: news })))
-  await tale.tell('a broadcast that nobody waits for', () => deliver(broadcast({ topic: jobs })))
+  await tale.record('a broadcast', () => deliver(broadcast({ topic: news })))
+  await tale.record('a broadcast that nobody waits for', () => deliver(broadcast({ topic: jobs })))
   const worker = await hold()
   const queue = { kind: 'topic', ...jobs } as const
-  await tale.tell('a wait that finds something', () => park(worker, { outbound: { ...nobody, watches: [queue] } }))
+  await tale.record('a wait that finds something', () => park(worker, { outbound: { ...nobody, watches: [queue] } }))
   const watched = { kind: 'run', runId: parent.runId } as const
-  await tale.tell('a wait for a run', () => commit(worker, { outbound: { ...nobody, watches: [watched] } }))
+  await tale.record('a wait for a run', () => commit(worker, { outbound: { ...nobody, watches: [watched] } }))
   const leaver = await hold()
   await commit(leaver, { outbound: { ...nobody, watches: [watched] } })
   // SQLite does so only for one that knows its mailbox.
-  await tale.tell('a wait for a run that is given up', () =>
+  await tale.record('a wait for a run that is given up', () =>
     park(leaver, { outbound: { ...nobody, unwatches: [watched] } }),
   )
   await deliver(message(parent.runId, { policy: dead }))
-  await tale.tell('an end that is told', () => control(parent.runId, { kind: 'cancel', mode: 'now', reason: null }))
+  await tale.record('an end that is notified', () =>
+    control(parent.runId, { kind: 'cancel', mode: 'now', reason: null }),
+  )
   const after = message(parent.runId, { name: 'jobs', policy: onward })
-  await tale.tell('a message that comes too late and goes on', () => deliver(after))
+  await tale.record('a message that comes too late and goes on', () => deliver(after))
   const [letter] = await store.deadLetters({}, { limit: 1 })
-  if (letter !== undefined) await tale.tell('a dead letter', () => store.settleDeadLetter(letter, 'discarded'))
-  await tale.tell('an end with unread messages', () => commit(worker, end))
+  if (letter !== undefined) await tale.record('a dead letter', () => store.settleDeadLetter(letter, 'discarded'))
+  await tale.record('an end with unread messages', () => commit(worker, end))
   await beat('gone')
   const late = await hold({ timeoutMs: 30_000 })
   await park(late)
   await deliver(message(late.runId))
   await clock.advance(30_000)
-  await tale.tell('an end by time with unread messages, and a session that is gone', () => rescue())
-  return tale.told
+  await tale.record('an end by time with unread messages, and a session that is gone', () => rescue())
+  return tale.recorded
 }
 
 describe('SQLite', () => {

@@ -1,4 +1,4 @@
-// Somebody else has the right to write: what wants to write waits, in order and not for ever, while the process goes on. Each of
+// Another process has the right to write: what wants to write waits, in order and not for ever, while the process goes on. Each of
 // these tests counts turns of the event loop between two things that must happen in this order; a store that lets SQLite wait
 // makes none.
 
@@ -32,7 +32,7 @@ async function world(options: Partial<SqliteStoreOptions> = {}): Promise<{
   return { path, store, newRun: () => bench.newRun({ feed: true }) }
 }
 
-/** Another process that has begun to write, and ends that when it is told to. */
+/** Another process that has begun to write, and ends that when it is asked to. */
 async function writer(path: string): Promise<{ readonly end: () => void; readonly ended: Promise<unknown> }> {
   const script = `
     import Database from 'libsql'

@@ -1,4 +1,4 @@
-// A store in a file of Turso: what the file is like, what is promised of it, and what it is told when it cannot be opened.
+// A store in a file of Turso: what the file is like, what is promised of it, and what error it gives when it cannot be opened.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -127,7 +127,7 @@ describe('a file of Turso', () => {
     await turso.close()
   })
 
-  it('is for one process: a second one is told so, and gets it when the first has ended', async () => {
+  it('is for one process: a second one is refused, and gets it when the first has ended', async () => {
     const path = newPath()
     const script = `
       import { Database } from '@tursodatabase/database/compat'
@@ -157,7 +157,7 @@ describe('a file of Turso', () => {
     })
   })
 
-  it('that is no database is told so, and not overwritten', async () => {
+  it('that is no database is refused, and not overwritten', async () => {
     const path = newPath()
     const text = 'this is a letter, not a database\n'.repeat(200)
     writeFileSync(path, text)

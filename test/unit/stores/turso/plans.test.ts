@@ -55,7 +55,7 @@ describe('on Turso', () => {
     ['the search for keys that are taken', takenKeysSql, ['runs_unique (shard=? AND unique_key=?)']],
     ['the search for idempotency keys', takenIdempotencySql, ['runs_idempotency (shard=? AND idempotency_key=?']],
     ['the search for who has a key', keyHolderSql, ['runs_unique (shard=? AND unique_key=?)']],
-    ['what a beat tells of runs that it lists', listedSql, [byId]],
+    ['what a beat reports of runs that it lists', listedSql, [byId]],
     ['leasing and moving deadlines', extendSql, [byId, 'PRIMARY KEY']],
     ['the search for unknown leases', unknownLeasesSql, ['runs_held (shard=? AND session=?)']],
     ['the search for orphans', orphansSql, ['runs_held']],
@@ -80,7 +80,7 @@ describe('on Turso', () => {
     ['who waits on a topic', waitersSql, ['waits_longest (shard=? AND kind=? AND target=? AND opened_at>=?)']],
     ['the next chore', dueChoreSql, ['chores_due (shard=? AND due<=?)']],
     [
-      'what came under a name since somebody looked',
+      'what came under a name since the last look',
       newMessageSql,
       ['messages_named (shard=? AND run_id=? AND name=? AND position>?)'],
     ],

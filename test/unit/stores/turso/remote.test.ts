@@ -123,7 +123,7 @@ describe('a store on a server', () => {
     await store.close()
   })
 
-  it('that is not there is told so, with where it was looked for and without the token', async () => {
+  it('that is not there is refused, with where it was looked for and without the token', async () => {
     const store = await openLibsqlStore({ url: 'libsql://127.0.0.1:9?tls=0&authToken=secret-token' })
     const error = await store.migrate().catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', details: { server: '127.0.0.1:9' } })

@@ -6,7 +6,7 @@ import type { Claimed } from '../../../../src/store.ts'
 import { newRun, nobody, setUp, some } from '../../../support/claimer-rig.ts'
 
 describe('the claimer', () => {
-  it('tells the worker when the store has outgrown this code, and is stopped while it still answers for the claim', async () => {
+  it('notifies the worker when the store has outgrown this code, and is stopped while it still answers for the claim', async () => {
     const { claimer, answers, asked, refusals, slots, turn, fire } = setUp(4)
     const reason = new HoldfastError('SCHEMA_TOO_NEW', 'Too new')
     answers.push(reason)

@@ -92,7 +92,7 @@ describe('a suspect that is due', () => {
 
   it.each([
     ['cannot be marked', { beatFails: true }, ['pause', 'goes back suspect', 'resume']],
-    ['is locked by somebody else', { isBusy: true }, ['pause', 'goes back suspect', 'resume']],
+    ['is locked by another transaction', { isBusy: true }, ['pause', 'goes back suspect', 'resume']],
     ['was lost', { isLost: true }, ['pause', 'resume']],
     ['came to a session that is over', { isAlive: false }, ['pause', 'resume']],
   ])('and %s does not begin', async (_, how, expected) => {
@@ -104,7 +104,7 @@ describe('a suspect that is due', () => {
     expect([happened(), slots.inUse]).toEqual([expected, 0])
   })
 
-  it('whose row others hold is asked for after longer and longer pauses, whoever looks meanwhile', async () => {
+  it('whose row others hold is asked for after longer and longer pauses, whichever rescuer looks meanwhile', async () => {
     const { isolation, clock, claims, answers, happened } = setUp(2 * leaseMs, leaseMs, 0.5)
     answers.push(...Array.from({ length: 20 }, () => ({ more: true })))
     isolation.onSuspects(-100)
@@ -125,7 +125,7 @@ describe('a suspect that is due', () => {
     expect(happened().at(-1)).toBe('begins suspect')
   })
 
-  it('is asked for again after an error of the store, when it is told of again', async () => {
+  it('is asked for again after an error of the store, when a hint names it again', async () => {
     const { isolation, clock, answers, happened } = setUp()
     answers.push(new Error('Gone'), { runs: [suspect] })
     isolation.onSuspects(0)

@@ -73,7 +73,7 @@ describe('a run that is given up', () => {
     })
   })
 
-  it('names them also when somebody wanted it cancelled', async () => {
+  it('names them also when an operator wanted it cancelled', async () => {
     const { end } = await ended([step('flight')], {
       status: 'cancelling',
       controlRequest: { kind: 'cancel', reason: 'r', at: 1 },

@@ -4,7 +4,7 @@ import { Slots } from '../../../../src/worker/perform/slots.ts'
 const deaf = { freed: () => undefined, left: () => undefined }
 
 describe('slots', () => {
-  it('tell how many are free and in use', () => {
+  it('show how many are free and in use', () => {
     const slots = new Slots(3, deaf)
     slots.take(2)
     expect([slots.free, slots.inUse]).toEqual([1, 2])
@@ -12,7 +12,7 @@ describe('slots', () => {
     expect([slots.free, slots.inUse]).toEqual([2, 1])
   })
 
-  it('tell when one becomes free, after it is, and not for nothing', () => {
+  it('notify when one becomes free, after it is, and not for nothing', () => {
     const freeThen: number[] = []
     const slots: Slots = new Slots(2, { ...deaf, freed: () => void freeThen.push(slots.free) })
     slots.take(2)

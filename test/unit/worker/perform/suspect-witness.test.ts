@@ -54,7 +54,7 @@ async function setUp(workflowLeaseMs: number | null = null) {
     await rescue()
   }
 
-  /** Somebody claims it apart, and marks that it begins. */
+  /** A worker claims it apart, and marks that it begins. */
   async function begin(session: string): Promise<Run> {
     await clock.advance(60_000 - (clock.now() % 60_000))
     await beat(session)

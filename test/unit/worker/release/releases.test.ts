@@ -9,7 +9,7 @@ import { createRecordingLogger } from '../../../../src/testing/logger.ts'
 import { createVirtualClock } from '../../../../src/testing/virtual-clock.ts'
 import { Releases } from '../../../../src/worker/release/releases.ts'
 
-/** A store in which somebody has locked some runs, or that is away. */
+/** A store in which another transaction has locked some runs, or that is away. */
 function setUp() {
   const clock = createVirtualClock()
   const logger = createRecordingLogger()
@@ -72,7 +72,7 @@ describe('runs that are given back', () => {
     expect(gone).toEqual(['second', 'third'])
   })
 
-  it('are tried again after pauses as long as somebody has locked them, and nobody waits for them meanwhile', async () => {
+  it('are tried again after pauses as long as another transaction has locked them, and nobody waits for them meanwhile', async () => {
     const { leave, clock, state, calls, gone, logger, releases } = setUp()
     state.locked.add('a')
     leave('a')

@@ -31,7 +31,7 @@ const pausing = { ...held, controlRequest: { kind: 'pause', reason: 'operator', 
 const late = { timeoutAt: now }
 const poison = { crashes: 3 }
 
-const told = ({ run, append }: Rewrite): string => [...append.map(({ kind }) => kind), '→', run.status].join(' ')
+const summaryOf = ({ run, append }: Rewrite): string => [...append.map(({ kind }) => kind), '→', run.status].join(' ')
 
 // Columns: nothing to undo, something to undo, undo work begun.
 const undos: readonly UndoState[] = ['none', 'possible', 'due']
@@ -74,13 +74,13 @@ const taken: readonly (readonly [string, Partial<Run>, readonly [string, string,
 
 describe('a run whose holder died', () => {
   it.each(taken)('and that %s', (_, changes, expected) => {
-    expect(undos.map((undo) => told(takeOver(newRun({ ...changes, undo }), rules, now)))).toEqual(expected)
+    expect(undos.map((undo) => summaryOf(takeOver(newRun({ ...changes, undo }), rules, now)))).toEqual(expected)
   })
 
   it('and that is over time fails, or undoes first, however many holders died', () => {
     for (const more of [{}, poison]) {
       const answers = (['none', 'possible'] as const).map((undo) =>
-        told(takeOver(newRun({ ...held, ...late, ...more, undo }), rules, now)),
+        summaryOf(takeOver(newRun({ ...held, ...late, ...more, undo }), rules, now)),
       )
       expect(answers).toEqual(['crashed failed → failed', 'crashed failing → pending'])
     }
@@ -131,7 +131,7 @@ describe('a run whose holder died', () => {
     expect(run).toMatchObject({ crashes: 0, undo: 'due', timeoutAt: null, expiresAt: null })
   })
 
-  it('and that was being cancelled still knows why, whoever goes on', () => {
+  it('and that was being cancelled still knows why, whichever session goes on', () => {
     const goesOn = takeOver(newRun({ ...cancelling, undo: 'possible' }), rules, now)
     expect(goesOn.run.controlRequest).toEqual(cancelling.controlRequest)
     const ends = takeOver(newRun(cancelling), rules, now)
@@ -145,7 +145,7 @@ describe('a run that is given back', () => {
     ['shall pause', pausing, ['paused → paused', 'paused → paused', 'paused → paused']],
     ['is being cancelled', cancelling, ['cancelled → cancelled', '→ cancelling', '→ cancelling']],
   ])('and that %s', (_, changes, expected) => {
-    expect(undos.map((undo) => told(giveBack(newRun({ ...changes, undo }), now)))).toEqual(expected)
+    expect(undos.map((undo) => summaryOf(giveBack(newRun({ ...changes, undo }), now)))).toEqual(expected)
   })
 
   it('counts no crash, and forgets none of earlier holders', () => {
@@ -168,8 +168,8 @@ describe('a run whose time is over', () => {
     ['expired', { expiresAt: now }],
     ['expired', { timeoutAt: now + 1, expiresAt: now }],
   ] as const)('fails: %s', (reason, changes) => {
-    const { run, append, reason: told } = timeOut(newRun(changes), rules, now)
-    expect(told).toBe(reason)
+    const { run, append, reason: summaryOf } = timeOut(newRun(changes), rules, now)
+    expect(summaryOf).toBe(reason)
     expect(append).toEqual([{ kind: 'failed', name: null, meta: null, data: rules.failures[reason] }])
     expect(run).toMatchObject({ status: 'failed', readiness: 'idle', due: null, expiresAt: null, endedAt: now })
   })
@@ -231,7 +231,7 @@ describe('whatever happens', () => {
     }
   })
 
-  it('the reason is told exactly when it failed', () => {
+  it('the reason is given exactly when it failed', () => {
     for (const { after } of everything) {
       if ('reason' in after) expect(after.reason !== null).toBe(after.run.status === 'failed')
     }

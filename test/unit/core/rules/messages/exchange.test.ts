@@ -1,4 +1,4 @@
-// The rules between runs, on a unit of work that is plain maps: who is told, who gets what, and what becomes of what nobody read.
+// The rules between runs, on a unit of work that is plain maps: who is notified, who gets what, and what becomes of what nobody read.
 
 import { describe, expect, it } from 'vitest'
 import { broadcast } from '../../../../../src/core/rules/messages/broadcast.ts'
@@ -77,7 +77,7 @@ describe('a run that watches another one', () => {
     expect(unit.messages.map(({ id }) => id)).toEqual(['ended:b:1', 'ended:b:2'])
   })
 
-  it('is not told if it stopped, or is over itself', () => {
+  it('is not notified if it stopped, or is over itself', () => {
     const unit = unitOfWorkOf('a', 'b', 'c')
     for (const id of ['a', 'c']) watch(unit, unit.known(id), endOf('b'))
     unwatch(unit, unit.known('a'), endOf('b'))
@@ -111,41 +111,41 @@ describe('an end with more who wait than one transaction may answer', () => {
     if (chore !== undefined) doChore(unit, chore)
   }
 
-  const toldBy = (unit: PlainUnitOfWork): readonly string[] => unit.messages.map(({ runId }) => runId)
+  const addresseesOf = (unit: PlainUnitOfWork): readonly string[] => unit.messages.map(({ runId }) => runId)
 
-  it('tells the first with its commit and the others page by page, each once and in their order', () => {
+  it('notifies the first with its commit and the others page by page, each once and in their order', () => {
     const unit = crowd()
     conclude(unit, unit.end('x', succeeded))
-    expect(toldBy(unit)).toEqual(['a'])
+    expect(addresseesOf(unit)).toEqual(['a'])
     const first = unit.chore('end', 'x')
     expect(first).toEqual({ kind: 'end', target: 'x', position: 0, after: { openedAt: unit.now, runId: 'a' } })
     goOn(unit)
-    expect(toldBy(unit)).toEqual(['a', 'b', 'c'])
+    expect(addresseesOf(unit)).toEqual(['a', 'b', 'c'])
     if (first !== undefined) doChore(unit, first)
-    expect(toldBy(unit), 'somebody else has gone on with it').toEqual(['a', 'b', 'c'])
+    expect(addresseesOf(unit), 'another process has gone on with it').toEqual(['a', 'b', 'c'])
     goOn(unit)
-    expect([toldBy(unit), unit.waits, unit.chores.size]).toEqual([waiting, [], 0])
+    expect([addresseesOf(unit), unit.waits, unit.chores.size]).toEqual([waiting, [], 0])
   })
 
-  it('passes over who is locked, tells all others, and comes back to those when some time has passed', () => {
+  it('passes over who is locked, notifies all others, and comes back to those when some time has passed', () => {
     const unit = crowd()
     for (const id of ['a', 'b', 'd']) unit.locked.add(id)
     conclude(unit, unit.end('x', succeeded))
-    expect([toldBy(unit), unit.chore('end', 'x')?.position]).toEqual([[], 1])
+    expect([addresseesOf(unit), unit.chore('end', 'x')?.position]).toEqual([[], 1])
     goOn(unit)
     goOn(unit)
-    expect(toldBy(unit)).toEqual(['c', 'e'])
+    expect(addresseesOf(unit)).toEqual(['c', 'e'])
     expect(unit.chore('end', 'x')).toEqual({ kind: 'end', target: 'x', position: 0, after: null })
     expect(unit.dues.get('end x')).toBeGreaterThan(unit.now)
     unit.locked.delete('b')
     unit.locked.delete('d')
     goOn(unit)
     goOn(unit)
-    expect(toldBy(unit)).toEqual(['c', 'e', 'b', 'd'])
+    expect(addresseesOf(unit)).toEqual(['c', 'e', 'b', 'd'])
     unit.locked.clear()
     goOn(unit)
     goOn(unit)
-    expect([toldBy(unit), unit.waits, unit.chores.size]).toEqual([['c', 'e', 'b', 'd', 'a'], [], 0])
+    expect([addresseesOf(unit), unit.waits, unit.chores.size]).toEqual([['c', 'e', 'b', 'd', 'a'], [], 0])
   })
 
   it('comes back ever less often to who stays locked', () => {
@@ -163,16 +163,16 @@ describe('an end with more who wait than one transaction may answer', () => {
     expect(pauses).toEqual(pauses.toSorted((a, b) => a - b))
   })
 
-  it('leaves those who were not told before somebody retried the run to its next end', () => {
+  it('leaves those who were not notified before the run was retried to its next end', () => {
     const unit = crowd()
     conclude(unit, unit.end('x', { kind: 'failed', meta: null, data: '"no"' }))
     unit.add('x', { ...unit.known('x'), status: 'pending', endedAt: null })
     goOn(unit)
-    expect([toldBy(unit), unit.chores.size, unit.waits.length]).toEqual([['a'], 0, 4])
+    expect([addresseesOf(unit), unit.chores.size, unit.waits.length]).toEqual([['a'], 0, 4])
     conclude(unit, unit.end('x', succeeded))
     goOn(unit)
     goOn(unit)
-    expect([toldBy(unit), unit.waits, unit.chores.size]).toEqual([waiting, [], 0])
+    expect([addresseesOf(unit), unit.waits, unit.chores.size]).toEqual([waiting, [], 0])
     expect(unit.messages.map(({ data }) => (JSON.parse(data) as { status: string }).status)).toEqual([
       'failed',
       ...waiting.slice(1).map(() => 'succeeded'),
@@ -184,19 +184,19 @@ describe('an end with more who wait than one transaction may answer', () => {
     conclude(unit, unit.add('x', { ...unit.known('x'), deletedAt: unit.now }))
     goOn(unit)
     goOn(unit)
-    expect(toldBy(unit)).toEqual(waiting)
+    expect(addresseesOf(unit)).toEqual(waiting)
     expect(unit.messages.every(({ data }) => data === '{"status":"not-found"}')).toBe(true)
   })
 
-  it('tells and cancels a child that waits for its parent, also if a page ends between the two', () => {
+  it('notifies and cancels a child that waits for its parent, also if a page ends between the two', () => {
     const unit = unitOfWorkOf('x', 'a')
     unit.pages = { ...unit.pages, withEnd: 1 }
     bindChild(unit, unit.known('x'), unit.known('a'), { awaited: false, onParentEnd: 'cancel' })
     watch(unit, unit.known('a'), endOf('x'))
     conclude(unit, unit.end('x', succeeded))
-    expect([unit.known('a').status, toldBy(unit)]).toEqual(['cancelling', []])
+    expect([unit.known('a').status, addresseesOf(unit)]).toEqual(['cancelling', []])
     goOn(unit)
-    expect([toldBy(unit), unit.waits, unit.chores.size]).toEqual([['a'], [], 0])
+    expect([addresseesOf(unit), unit.waits, unit.chores.size]).toEqual([['a'], [], 0])
   })
 })
 
@@ -237,7 +237,7 @@ describe('a child', () => {
     expect(unit.appended.size).toBe(0)
   })
 
-  it('that could not be started is told of as such', () => {
+  it('that could not be started is reported as such', () => {
     const unit = unitOfWorkOf('parent')
     refuseChild(unit, unit.known('parent'), 'child', { taken: 'key', by: 'other' })
     expect(unit.messages).toMatchObject([{ id: 'refused:child', kind: 'refused', name: 'child' }])

@@ -43,7 +43,7 @@ describe('Heap', () => {
     expect(drain(heap)).toEqual([1, 2, 3, 4, 10, 12])
   })
 
-  it('gives its members in order whoever joined, left and joined again with another key meanwhile', () => {
+  it('gives its members in order whichever joined, left and joined again with another key meanwhile', () => {
     const action = fc.record({ who: fc.nat(15), key: fc.nat(20), joins: fc.boolean() })
     fc.assert(
       fc.property(fc.array(action, { maxLength: 120 }), (actions) => {

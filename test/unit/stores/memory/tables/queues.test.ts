@@ -85,7 +85,7 @@ describe('Queues', () => {
     expect(claimAll(queues, 10, selectors)).toEqual(['c1', 'a5', 'a6', 'b1', 'a1', 'b2', 'a2', 'a3', 'a4'])
   })
 
-  it('tells the next due time of those selected and of nobody else', () => {
+  it('finds the next due time of those selected and of nobody else', () => {
     const queues = new Queues()
     queues.enqueue(rowOf('1', 0, 'a', 1), 30, 0)
     queues.enqueue(rowOf('2', 0, 'a', 2), 20, 0)

@@ -1,4 +1,4 @@
-// Where claims begin. A run that this process was told of is found by the next claim that leases something, however dear a walk
+// Where claims begin. A run that this process was notified of is found by the next claim that leases something, however dear a walk
 // from the front of the index is.
 
 import { beforeEach, describe, expect, it } from 'vitest'
@@ -15,7 +15,7 @@ describe('a claim', () => {
   const begin = (isFront = false, mayWalk = false): WalkStart => floors.begin(0, ship, { isFront, mayWalk })
   const saw = (beginning: WalkStart): void => floors.saw(0, [{ ...ship, begin: beginning }], [nothing], now)
   const failed = (beginning: WalkStart): void => floors.failed(0, [{ ...ship, begin: beginning }])
-  const tellOf = (place: { rank: number; due: number }): void =>
+  const noteReady = (place: { rank: number; due: number }): void =>
     floors.notice([{ kind: 'ready', type: 'ship', isTimed: false, version: 1, ...place }])
 
   beforeEach(() => {
@@ -28,24 +28,24 @@ describe('a claim', () => {
     expect(begin()).toMatchObject({ from: 'slack', place: { rank: 0, due: now - 5_000 } })
   })
 
-  it('begins at a run of a higher priority that it was told of, once', () => {
-    tellOf(urgent)
+  it('begins at a run of a higher priority that it was notified of, once', () => {
+    noteReady(urgent)
     const beginning = begin()
     expect(beginning.place).toEqual(urgent)
     saw(beginning)
     expect(begin().place).toEqual({ rank: urgent.rank, due: now - 5_000 })
   })
 
-  it('that leased nothing leaves what it was told of to the next one, also if no walk may be made', () => {
-    tellOf(urgent)
+  it('that leased nothing leaves what it was notified of to the next one, also if no walk may be made', () => {
+    noteReady(urgent)
     failed(begin())
     expect(begin().place).toEqual(urgent)
   })
 
-  it('that failed does not forget the first of what it was told of before and meanwhile', () => {
-    tellOf(urgent)
+  it('that failed does not forget the first of what it was notified of before and meanwhile', () => {
+    noteReady(urgent)
     const beginning = begin()
-    tellOf({ rank: -1, due: now })
+    noteReady({ rank: -1, due: now })
     failed(beginning)
     expect(begin().place).toEqual(urgent)
   })

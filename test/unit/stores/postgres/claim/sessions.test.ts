@@ -29,12 +29,12 @@ function setUp(...looks: readonly (number | null)[]) {
   } as const
   const store = createSessionQueries(dialect, () => now)
   return async (seeksUnknownLeases = true) => {
-    const told = await store.beat({ alone } as unknown as Transactions, {
+    const beaten = await store.beat({ alone } as unknown as Transactions, {
       session: 'me',
       leaseMs: 1_000,
       seeksUnknownLeases,
     })
-    return [told.unknownLeases.length, told.unknownLeasesSkipped]
+    return [beaten.unknownLeases.length, beaten.unknownLeasesSkipped]
   }
 }
 

@@ -1,4 +1,4 @@
-// One idempotency key is one run, also where the runs that ask for it lie in different shards, and whoever else is starting.
+// One idempotency key is one run, also where the runs that ask for it lie in different shards, and whatever else is starting.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { NewRun, Started } from '../../../../../src/store.ts'
@@ -37,12 +37,12 @@ function rivals(idempotencyKey: string): readonly [NewRun, NewRun] {
   }
 }
 
-/** As the engine starts them: what somebody else has for now is sent again. */
+/** As the engine starts them: what another process has for now is sent again. */
 async function started(store: PostgresStore, runs: readonly NewRun[]): Promise<readonly Started[]> {
   const answers = new Map<NewRun, Started>()
   for (let open = runs; open.length > 0; open = open.filter((run) => !answers.has(run))) {
-    const told = await store.start(open, { mayWait: open.length < runs.length })
-    for (const [at, answer] of told.entries()) if (answer.taken !== 'busy') answers.set(open[at] as NewRun, answer)
+    const answered = await store.start(open, { mayWait: open.length < runs.length })
+    for (const [at, answer] of answered.entries()) if (answer.taken !== 'busy') answers.set(open[at] as NewRun, answer)
   }
   return runs.map((run) => answers.get(run) as Started)
 }
@@ -76,7 +76,7 @@ describe('an idempotency key with several shards', () => {
     }
   })
 
-  it('stays with its run when that is started again, by whoever lost the answer or by somebody else', async () => {
+  it('stays with its run when that is started again, by the process that lost the answer or by another one', async () => {
     const [run, rival] = rivals(bench.unique('once'))
     const stranger = { ...run, transition: bench.unique('start') }
     const { store } = subject

@@ -56,7 +56,7 @@ describe('the connections of a store', () => {
     expect(order).toEqual(['1', '2', 'commit', 'beat'])
   })
 
-  it('go to a heartbeat first, then to a commit, then to whoever waits longest', async () => {
+  it('go to a heartbeat first, then to a commit, then to the call that waits longest', async () => {
     const { order, ask, giveBack } = rig(1)
     await ask('first', 'lent')
     void ask('lent', 'lent')
@@ -71,7 +71,7 @@ describe('the connections of a store', () => {
     }
   })
 
-  it('are waited for no longer than somebody wants', async () => {
+  it('are waited for no longer than the caller wants', async () => {
     const { budget, ask, giveBack, order } = rig(1)
     await ask('first', 'general')
     await expect(budget.take('general', { ms: 5 })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })

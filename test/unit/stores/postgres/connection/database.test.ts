@@ -50,7 +50,7 @@ function rig(say: Say = () => undefined, options: Partial<DatabaseOptions> & { r
     random: () => 0,
     storageMs: 1_000,
     monotonic: () => (passed += 10),
-    onHints: (told) => hints.push(...told),
+    onHints: (seen) => hints.push(...seen),
     ...rest,
   })
   return { database, sent, names, released, hints, mostAtOnce: () => most }
@@ -71,7 +71,7 @@ function failing(text: string, code: string, times = 1): Say {
 }
 
 describe('a transaction', () => {
-  it('begins, works and commits, and tells what was committed afterwards', async () => {
+  it('begins, works and commits, and says what was committed afterwards', async () => {
     const { database, sent, released, hints } = rig()
     const answer = await database.transaction('beat.commit', async (x) => {
       x.hints.push({ kind: 'ready', type: 'a' })
@@ -84,13 +84,13 @@ describe('a transaction', () => {
     expect(hints).toEqual([{ kind: 'ready', type: 'a' }])
   })
 
-  it('tells its statements as they are sent, and its end', async () => {
-    const told: string[] = []
-    const { database } = rig(undefined, { onStatement: (name) => told.push(name) })
+  it('reports its statements as they are sent, and its end', async () => {
+    const seen: string[] = []
+    const { database } = rig(undefined, { onStatement: (name) => seen.push(name) })
     await database.transaction('beat.commit', read)
     await database.alone(read, 'start.commit')
     await database.alone(read)
-    expect(told).toEqual(['get.read', 'beat.commit', 'get.read', 'start.commit', 'get.read'])
+    expect(seen).toEqual(['get.read', 'beat.commit', 'get.read', 'start.commit', 'get.read'])
   })
 
   it.each(['40001', '40P01', '55P03'])('that others were in the way of (%s) is done anew, all of it', async (code) => {
@@ -139,7 +139,7 @@ describe('a transaction', () => {
     expect(sent).toEqual(['begin', 'select 1', 'rollback', 'begin', 'select 1', 'commit'])
   })
 
-  it('writes in the order in which it is told to, once it has begun', async () => {
+  it('writes in the order in which it is asked to, once it has begun', async () => {
     const { database, sent } = rig()
     await database.transaction('beat.commit', async (x) => {
       await Promise.all([x.execute(look, []), x.execute(change, []), x.execute(lookAgain, [])])
@@ -189,8 +189,8 @@ describe('a transaction', () => {
       const build = (): never => {
         throw defect
       }
-      const told = database.alone(async (x) => x.execute(look, [build()]))
-      await expect(told).rejects.toMatchObject({ code: 'BUG', cause: defect })
+      const seen = database.alone(async (x) => x.execute(look, [build()]))
+      await expect(seen).rejects.toMatchObject({ code: 'BUG', cause: defect })
       expect(sent).toEqual([])
       expect(released).toEqual([defect])
     },
@@ -247,7 +247,7 @@ describe('names of prepared statements', () => {
     await Promise.all([database.alone(read), database.alone(read), database.transaction('beat.commit', read)])
   })
 
-  it('that fail in a transaction which a user writes in are told as they are, and do not come back', async () => {
+  it('that fail in a transaction which a user writes in are reported as they are, and do not come back', async () => {
     const { database, names } = rig((_, name) => {
       if (name !== undefined) throw said('26000')
     })

@@ -1,4 +1,4 @@
-// An address that demands TLS: whoever answers in the place of the server learns nothing from a connection without it.
+// An address that demands TLS: a server that answers in the place of the server learns nothing from a connection without it.
 
 import { createServer, type AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'

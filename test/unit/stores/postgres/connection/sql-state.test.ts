@@ -26,9 +26,9 @@ describe('an error of Postgres', () => {
     ),
   )('%s is unavailable: the work is kept and sent again, but not at once', (state) => {
     const error = said(state)
-    const told = translated(error)
-    expect(told).toMatchObject({ code: 'STORE_UNAVAILABLE', cause: error, details: { sqlState: state } })
-    expect(told.message).toContain('it failed')
+    const result = translated(error)
+    expect(result).toMatchObject({ code: 'STORE_UNAVAILABLE', cause: error, details: { sqlState: state } })
+    expect(result.message).toContain('it failed')
     expect(isTransient(state)).toBe(false)
   })
 
@@ -41,12 +41,12 @@ describe('an error of Postgres', () => {
     ['42501', 'grant'],
     ['42P01', 'holdfast migrate'],
     ['42703', 'holdfast migrate'],
-  ])('%s stays until an operator acts: callers are told at once what to do', (state, what) => {
+  ])('%s stays until an operator acts: the error says at once what to do', (state, what) => {
     const error = said(state)
-    const told = translated(error)
-    expect(told).toMatchObject({ code: 'STORE_REFUSED', cause: error, details: { sqlState: state } })
-    expect(told.message).toContain('it failed')
-    expect(told.message).toContain(what)
+    const result = translated(error)
+    expect(result).toMatchObject({ code: 'STORE_REFUSED', cause: error, details: { sqlState: state } })
+    expect(result.message).toContain('it failed')
+    expect(result.message).toContain(what)
     expect(isTransient(state)).toBe(false)
   })
 

@@ -1,4 +1,4 @@
-// However much others tell, it is passed on at a rate that a worker can bear, and nothing that they told is forgotten.
+// However much others send, it is passed on at a rate that a worker can bear, and nothing that they sent is forgotten.
 
 import { describe, expect, it } from 'vitest'
 import type { Hint } from '../../../../../src/store.ts'
@@ -14,7 +14,7 @@ function rig() {
   return { clock, passed, take }
 }
 
-describe('what others tell', () => {
+describe('what others send', () => {
   it('is passed on at once when it has been quiet', () => {
     const { clock, passed, take } = rig()
     take([ready('a')])
@@ -28,11 +28,11 @@ describe('what others tell', () => {
 
   it('in a flood is passed on once in a while, each hint once, and the nearest deadline', () => {
     const { clock, passed, take } = rig()
-    for (let told = 0; told < 1_000; told += 1) {
+    for (let count = 0; count < 1_000; count += 1) {
       take([
         ready('a'),
-        { kind: 'message', runId: String(told % 3) },
-        { kind: 'deadline', at: 2_000 - told },
+        { kind: 'message', runId: String(count % 3) },
+        { kind: 'deadline', at: 2_000 - count },
         { kind: 'chore' },
       ])
     }

@@ -10,7 +10,7 @@ import { manualPorts, turn } from '../../../../support/manual-ports.ts'
 
 type Heard = (notice: { readonly channel: string; readonly payload?: string }) => void
 
-/** A connection that delivers what is told, as long as it is told to. */
+/** A connection that delivers what is sent, as long as it is asked to. */
 class FakeClient implements ListenClient {
   readonly asked: string[] = []
   delivers = true
@@ -23,7 +23,7 @@ class FakeClient implements ListenClient {
     this.asked.push(text)
     if (this.refuses) throw new Error('refused')
     const [channel, payload] = values
-    if (channel !== undefined && payload !== undefined) this.tell(payload, channel)
+    if (channel !== undefined && payload !== undefined) this.receive(payload, channel)
   }
 
   on(event: 'notification' | 'error' | 'end', call: Heard | ((error?: Error) => void)): void {
@@ -35,7 +35,7 @@ class FakeClient implements ListenClient {
     this.discarded = true
   }
 
-  tell(payload: string, channel = 'here'): void {
+  receive(payload: string, channel = 'here'): void {
     if (this.delivers) setImmediate(() => this.heard({ channel, payload }))
   }
 
@@ -44,7 +44,7 @@ class FakeClient implements ListenClient {
   }
 }
 
-/** What is told goes as it is: how it is sealed is looked at elsewhere. */
+/** What is sent goes as it is: how it is sealed is looked at elsewhere. */
 const open: NoticeSeal = { seal: (text) => text, open: (text) => text }
 
 function rig(prepare: (client: FakeClient, index: number) => void = () => undefined) {
@@ -66,7 +66,7 @@ function rig(prepare: (client: FakeClient, index: number) => void = () => undefi
     },
     async send(notice) {
       await sending()
-      clients.at(-1)?.tell(notice)
+      clients.at(-1)?.receive(notice)
     },
     channel: 'here',
     seal: open,
@@ -92,15 +92,15 @@ const anything: Hint = { kind: 'ready', type: '' }
 const [notice = ''] = noticesOf([{ kind: 'ready', type: 'a' }], 'other')
 
 describe('the listener', () => {
-  it('hears what others tell on its channel, and nothing of its own', async () => {
+  it('hears what others send on its channel, and nothing of its own', async () => {
     const { clients, hints, listener } = rig()
     await listener.start()
     expect(listener.hears).toBe(true)
     expect(clients[0]?.asked).toEqual(['listen "here"'])
-    clients[0]?.tell(notice)
-    clients[0]?.tell(notice, 'elsewhere')
-    clients[0]?.tell(noticesOf([{ kind: 'ready', type: 'b' }], 'me')[0] ?? '')
-    clients[0]?.tell('null')
+    clients[0]?.receive(notice)
+    clients[0]?.receive(notice, 'elsewhere')
+    clients[0]?.receive(noticesOf([{ kind: 'ready', type: 'b' }], 'me')[0] ?? '')
+    clients[0]?.receive('null')
     await turns()
     expect(hints).toEqual([anything, { kind: 'ready', type: 'a' }])
     listener.close()
@@ -175,7 +175,7 @@ describe('the listener', () => {
     listener.close()
   })
 
-  it('replaces a connection that breaks, and then lets everybody look', async () => {
+  it('replaces a connection that breaks, and then lets all listeners look', async () => {
     const { ports, clients, hints, listener } = rig()
     await listener.start()
     clients[0]?.break()

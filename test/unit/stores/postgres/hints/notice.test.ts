@@ -1,4 +1,4 @@
-// What processes tell one another survives the way, fits into what Postgres takes, and nobody else can harm us with it.
+// What processes send one another survives the way, fits into what Postgres takes, and nobody else can harm us with it.
 
 import { describe, expect, it } from 'vitest'
 import type { Hint } from '../../../../../src/store.ts'
@@ -11,7 +11,7 @@ const control = (runId: string): Hint => ({ kind: 'control', runId })
 const messages = (runId: string): Hint => ({ kind: 'message', runId })
 
 describe('a notice', () => {
-  it('tells others each hint once, and ourselves nothing', () => {
+  it('notifies others each hint once, and ourselves nothing', () => {
     const hints = [
       ready('a'),
       messages('2'),
@@ -40,20 +40,20 @@ describe('a notice', () => {
     expect(notices.length).toBeGreaterThan(1)
     const sealing = noticeSeal('key', 'here')
     expect(Math.max(...notices.map((text) => Buffer.byteLength(sealing.seal(text))))).toBeLessThan(8_000)
-    const told = notices.flatMap((text) => hintsOf(text, 'other'))
-    expect(new Set(told.map((hint) => JSON.stringify(hint)))).toEqual(
+    const given = notices.flatMap((text) => hintsOf(text, 'other'))
+    expect(new Set(given.map((hint) => JSON.stringify(hint)))).toEqual(
       new Set(hints.map((hint) => JSON.stringify(hint))),
     )
   })
 
   it.each(['', 'hello', '{', 'null', '5', '"text"', '[]', '{}', '{"from":1}', '{"from":"x","ready":7,"ended":{}}'])(
-    'that is not one of ours tells nothing: %s',
+    'that is not one of ours means nothing: %s',
     (text) => {
       expect(hintsOf(text, 'me')).toEqual([])
     },
   )
 
-  it('from a process that knows more than this one tells what this one knows', () => {
+  it('from a process that knows more than this one says what this one knows', () => {
     expect(hintsOf('{"from":"x","ready":["a",1],"ended":[null,"2"],"later":true}', 'me')).toEqual([
       ready('a'),
       ended('2'),
@@ -66,7 +66,7 @@ describe('a sealed notice', () => {
   const one = noticeSeal('key', 'here')
   const other = noticeSeal('key', 'here')
 
-  it('is read by a process that has the key, and tells a stranger who listens no type and no run', () => {
+  it('is read by a process that has the key, and reveals to a stranger who listens no type and no run', () => {
     const sealed = one.seal(text)
     expect(sealed).toMatch(/^[\w-]+$/)
     expect(Buffer.from(sealed, 'base64url').toString('latin1')).not.toMatch(/billing|01900000/)
@@ -91,7 +91,7 @@ describe('a sealed notice', () => {
     expect(other.open(sealed), 'and none of that keeps the right one from being heard').toBe(text)
   })
 
-  it('that was overheard and is told again is dropped', () => {
+  it('that was overheard and is sent again is dropped', () => {
     const sealed = one.seal(text)
     expect(other.open(sealed)).toBe(text)
     for (let times = 0; times < 3; times += 1) expect(other.open(sealed)).toBeNull()

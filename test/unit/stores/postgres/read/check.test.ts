@@ -183,7 +183,7 @@ describe('the SQL of an invariant', () => {
   )
 })
 
-describe('a row of which only a parser can tell that it is no JSON', () => {
+describe('a row of which only a parser can find that it is no JSON', () => {
   it('is found by reading all of them, and the others are checked without it', async () => {
     await client.query('begin')
     try {

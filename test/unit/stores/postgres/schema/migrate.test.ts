@@ -1,4 +1,4 @@
-// The schema: made once, by whoever comes first, kept by those who know it, and never touched by those who do not.
+// The schema: made once, by the process that comes first, kept by those who know it, and never touched by those who do not.
 
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'

@@ -1,4 +1,4 @@
-// A schema that somebody else has prepared: what they attached to it must not run with the rights of who migrates.
+// A schema that another role has prepared: what they attached to it must not run with the rights of who migrates.
 
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { schemaVersion } from '../../../../../src/stores/postgres/schema/client-version.ts'
@@ -52,7 +52,7 @@ describe('a schema that another role prepared', () => {
     await expectRefused(place)
   })
 
-  it('is not read where a view has the name of a table: what it calls would run as whoever opens the store', async () => {
+  it('is not read where a view has the name of a table: what it calls would run as the role that opens the store', async () => {
     const { pool, schema, asEve, trap, caught } = await prepared()
     const seen = `select 99 as version, 0::bigint as at, 0::smallint as shard, 'x'::text as name, '1'::text as value where ${trap}`
     await asEve(
@@ -289,7 +289,7 @@ describe('a schema of a migrator', () => {
         alter table ${schema}.runs drop column feed`)
     await outdated()
     expect(await installPostgres({ url: admin, schema })).toMatchObject({ from: schemaVersion - 1, roles })
-    // From here on somebody may have attached something to it.
+    // From here on another role may have attached something to it.
     await rows(`grant ${roles}_migrator to ${eve}`)
     await asEve(`create policy p on ${schema}.settings using (${trap})`)
     await asEve(`alter table ${schema}.settings enable row level security, force row level security`)
@@ -337,7 +337,7 @@ describe('a schema of a role that one is a member of, or of a superuser', () => 
     await rows(`reassign owned by ${group} to ${eve}; drop role ${group}`)
   })
 
-  it('may be one that a superuser made for somebody who may create in it', async () => {
+  it('may be one that a superuser made for a role that may create in it', async () => {
     const { schema, eve, url, rows } = await prepared()
     await rows(`create schema ${schema}; grant create, usage on schema ${schema} to ${eve}`)
     expect(await migrate(openPool(url), { schema })).toMatchObject({ from: 0, to: schemaVersion })

@@ -1,4 +1,4 @@
-// Least privilege on Postgres: what somebody can do with the rights of each role, and what is refused.
+// Least privilege on Postgres: what a login can do with the rights of each role, and what is refused.
 
 import { Client, Pool } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -133,7 +133,7 @@ describe('the roles of a schema', () => {
       `drop table ${schema}.tags; create table ${schema}.tags (shard smallint, tag text, run_id uuid)`,
     )
     await expect(as('worker', `select * from ${schema}.tags`)).rejects.toMatchObject({ code: '42501' })
-    // Whoever migrates later says nothing of roles.
+    // A migration that comes later says nothing of roles.
     const again = await installPostgres({ url: roles.urlOf('migrator'), schema })
     expect(again.roles).toBe(schema)
     expect(await as('worker', `select * from ${schema}.tags`)).toEqual([])

@@ -11,8 +11,8 @@ const refusal = (said: string): HoldfastError =>
 function setUp() {
   const logger = createRecordingLogger()
   let now = 0
-  const tell = refusedRescues({ schema: '"jobs"', logger, monotonic: () => now })
-  return { logger, tell, pass: (ms: number) => void (now += ms) }
+  const report = refusedRescues({ schema: '"jobs"', logger, monotonic: () => now })
+  return { logger, report, pass: (ms: number) => void (now += ms) }
 }
 
 describe('tables without policies', () => {
@@ -25,14 +25,14 @@ describe('tables without policies', () => {
 
 describe('a refused rescue', () => {
   it('is said again after five minutes, and not before', () => {
-    const { logger, tell, pass } = setUp()
+    const { logger, report, pass } = setUp()
     const refused = { runs: ['one'], hasMore: false, error: refusal('') }
-    for (let looks = 0; looks < 3; looks += 1) tell(refused)
+    for (let looks = 0; looks < 3; looks += 1) report(refused)
     pass(299_999)
-    tell(refused)
+    report(refused)
     expect(logger.lines).toHaveLength(1)
     pass(1)
-    tell(refused)
+    report(refused)
     expect(logger.lines).toHaveLength(2)
   })
 
@@ -41,8 +41,8 @@ describe('a refused rescue', () => {
     ['neue Zeile verletzt Policy »mine« für Sicherheit auf Zeilenebene für Tabelle "runs"', 'UPDATE on "jobs".runs'],
     ['something else', 'UPDATE on "jobs".runs'],
   ])('names the table and the right: %s', (said, named) => {
-    const { logger, tell } = setUp()
-    tell({ runs: ['one', 'two'], hasMore: true, error: refusal(said) })
+    const { logger, report } = setUp()
+    report({ runs: ['one', 'two'], hasMore: true, error: refusal(said) })
     expect(logger.messages('error')[0]).toContain(`refuses ${named} for 2 runs or more whose worker died`)
   })
 })

@@ -7,7 +7,7 @@ import { checkSchema, quoteSchema, quoteText } from '../../../../../src/stores/p
 import { installViews, viewNames } from '../../../../../src/stores/postgres/views.ts'
 import { emptyPlace, openPool } from '../database.ts'
 
-/** Names that somebody has tried, or that mean one thing here and another there. */
+/** Names that have been tried, or that mean one thing here and another there. */
 const hostile: readonly string[] = [
   'UPPER',
   'Mixed',

@@ -10,7 +10,7 @@ export const at = (ms: number): Date => new Date(ms)
 export const statuses = ['pending', 'running', 'waiting', 'paused', 'cancelling', 'succeeded', 'failed', 'cancelled']
 export const idOf = (index: number): string => `00000000-0000-7000-8000-${String(index).padStart(12, '0')}`
 
-/** A place with the views of a design, and what a statement finds in them: in the set that shows everything, if not told. */
+/** A place with the views of a design, and what a statement finds in them: in the set that shows everything, by default. */
 export async function installed(name: ViewName, set: 'plain' | 'payloads' = 'payloads') {
   const place = await migratedPlace()
   await installViews(place.pool, { schema: place.schema, views: [name], payloads: true })
@@ -54,7 +54,7 @@ export async function addRun(
 
 export type EntryRow = readonly [kind: string, name: string | null, meta: unknown, data: string | null]
 
-/** Entries from the first on, at 1100, 1200 …, and the feed that tells of them. */
+/** Entries from the first on, at 1100, 1200 …, and the feed that lists them. */
 export async function addEntries({ quoted, rows }: Place, index: number, entries: readonly EntryRow[]): Promise<void> {
   for (const [place, [kind, name, meta, data]] of entries.entries()) {
     const text = meta === null ? null : JSON.stringify(meta)

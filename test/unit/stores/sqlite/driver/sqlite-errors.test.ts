@@ -19,9 +19,9 @@ describe('an error of SQLite', () => {
     ['SQLITE_CANTOPEN', 14],
   ])('%s is unavailable: the work is kept and sent again', (name, number) => {
     for (const error of [named(name), numbered(number)]) {
-      const told = translated(error)
-      expect([told.code, told.cause]).toEqual(['STORE_UNAVAILABLE', error])
-      expect(told.message).toContain('it failed')
+      const result = translated(error)
+      expect([result.code, result.cause]).toEqual(['STORE_UNAVAILABLE', error])
+      expect(result.message).toContain('it failed')
     }
   })
 
@@ -30,11 +30,11 @@ describe('an error of SQLite', () => {
     ['SQLITE_READONLY_DIRECTORY', 1544],
     ['SQLITE_CORRUPT', 11],
     ['SQLITE_NOTADB', 26],
-  ])('%s stays until an operator acts: callers are told at once what to do', (name, number) => {
+  ])('%s stays until an operator acts: the error says at once what to do', (name, number) => {
     for (const error of [named(name), numbered(number)]) {
-      const told = translated(error)
-      expect([told.code, told.cause]).toEqual(['STORE_REFUSED', error])
-      expect(told.message).toContain('it failed')
+      const result = translated(error)
+      expect([result.code, result.cause]).toEqual(['STORE_REFUSED', error])
+      expect(result.message).toContain('it failed')
     }
   })
 
@@ -59,8 +59,8 @@ describe('an error of SQLite', () => {
 
   it('that only wrong SQL can cause is a defect, with its cause', () => {
     const error = named('SQLITE_ERROR')
-    const told = translated(error)
-    expect([told.code, told.cause]).toEqual(['BUG', error])
+    const result = translated(error)
+    expect([result.code, result.cause]).toEqual(['BUG', error])
     expect(translated('not even an error').code).toBe('BUG')
   })
 

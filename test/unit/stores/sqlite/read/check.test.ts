@@ -36,7 +36,7 @@ afterAll(async () => {
 
 const plants: readonly Plant[] = [
   ...plantsOfAll,
-  ['feed_complete', 'ready', `update feed set entries = replace(entries, ?, 'somebody else')`],
+  ['feed_complete', 'ready', `update feed set entries = replace(entries, ?, 'another run')`],
 ]
 
 interface Step {

@@ -1,4 +1,4 @@
-// The schema: applied once, by whoever comes first, and never by somebody who does not know it.
+// The schema: applied once, by the process that comes first, and never by one that does not know it.
 
 import Database from 'libsql'
 import { describe, expect, it } from 'vitest'
@@ -75,7 +75,7 @@ describe('migrating', () => {
     await store.close()
   })
 
-  it('makes signals of the messages that a schema of version 2 holds, and lets their run tell of its end', async () => {
+  it('makes signals of the messages that a schema of version 2 holds, and lets their run record its end', async () => {
     const path = newPath()
     const database = olderSchema(path, 2)
     database.exec(`
@@ -145,7 +145,7 @@ describe('migrating', () => {
     expect(versionsIn(path).length).toBe(schemaVersion + 1)
   })
 
-  it('never touches tables of somebody else that have our names', async () => {
+  it('never touches tables of another program that have our names', async () => {
     const path = newPath()
     const database = new Database(path)
     database.exec('create table journal (mine text)')
@@ -157,7 +157,7 @@ describe('migrating', () => {
     await store.close()
   })
 
-  it('never touches a table of somebody else whose name an older schema left free', async () => {
+  it('never touches a table of another program whose name an older schema left free', async () => {
     const path = newPath()
     const database = olderSchema(path, 2)
     database.exec('create table topics (mine text)')

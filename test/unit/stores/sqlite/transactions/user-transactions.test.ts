@@ -66,7 +66,7 @@ describe.each(drivers)('a transaction of $name', ({ name }) => {
     expect(await exists(kept)).toBe(true)
   })
 
-  it.skipIf(skips)('is noticed also where a library does not tell whether one is open', async () => {
+  it.skipIf(skips)('is noticed also where a library does not say whether one is open', async () => {
     const { store, handle, newRun, exists } = await world(name)
     const silent = { exec: (sql: string) => handle.exec(sql), prepare: (sql: string) => handle.prepare(sql) }
     expect(() => store.inTransaction(silent)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
@@ -88,7 +88,7 @@ describe.each(drivers)('a transaction of $name', ({ name }) => {
     expect([await exists(half), await exists(whole)]).toEqual([false, true])
   })
 
-  it.skipIf(skips)('that stays open keeps who writes waiting, one after the other, and tells so once', async () => {
+  it.skipIf(skips)('that stays open keeps who writes waiting, one after the other, and says so once', async () => {
     const { store, handle, newRun, exists, warnings } = await world(name)
     const [first, second, late] = [newRun(), newRun(), newRun()]
     handle.exec('begin')
@@ -169,7 +169,7 @@ describe.each(drivers)('a transaction of $name', ({ name }) => {
     expect(calls).toBe(0)
   })
 
-  it.skipIf(skips)('is rolled back when the store is closed, and everyone who waits is told', async () => {
+  it.skipIf(skips)('is rolled back when the store is closed, and everyone who waits gets an error', async () => {
     const { store, handle, newRun } = await world(name)
     const run = newRun()
     const hanging = store.transact(async (_handle, within) => {

@@ -1,12 +1,12 @@
-// Real worker processes on one store, a SQLite file unless told otherwise, the log of what their steps did, and a client that starts and reads runs but
-// performs none. Whatever happens, no process outlives its crew.
+// Real worker processes on one store, a SQLite file unless asked otherwise, the log of what their steps did, and a client that starts and reads runs but
+// performs none. Whatever happens, no process outlives the test.
 
 import { spawn, type ChildProcess } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
 import { createHoldfast, type Holdfast, type WorkOptions } from '../../src/index.ts'
+import { until } from '../support/until.ts'
 import { createPrograms, type Programs } from './programs.ts'
 import { readExecutions, type Execution } from './step-log.ts'
 
@@ -16,7 +16,7 @@ export interface Exit {
   readonly at: number
 }
 
-export interface Hand {
+export interface WorkerProcess {
   readonly pid: number
   /** Settles when it is at work; rejects if it ends before. */
   readonly ready: Promise<{ readonly sessions: number; readonly runs: number }>
@@ -29,48 +29,48 @@ export interface Hand {
   signal(signal: NodeJS.Signals): void
 }
 
-export class Crew {
+export class WorkerProcesses {
   /** The store's address. */
   readonly store: string
   readonly client: Holdfast
   readonly programs: Programs
   /** Everyone who ever belonged to it. */
-  readonly hands: Hand[] = []
+  readonly workers: WorkerProcess[] = []
   private readonly folder: string
   /** The program of its workers. */
-  private readonly worker: string
+  private readonly program: string
 
-  private constructor(folder: string, worker: string, store: string, client: Holdfast, programs: Programs) {
+  private constructor(folder: string, program: string, store: string, client: Holdfast, programs: Programs) {
     this.folder = folder
-    this.worker = worker
+    this.program = program
     this.store = store
     this.client = client
     this.programs = programs
   }
 
   /** Without an address, on a SQLite file that goes with it. */
-  static async gather(address?: string): Promise<Crew> {
+  static async gather(address?: string): Promise<WorkerProcesses> {
     const folder = mkdtempSync(join(tmpdir(), 'holdfast-chaos-'))
     const store = address ?? `sqlite:${join(folder, 'runs.db')}`
     const programs = createPrograms(null)
     const client = await createHoldfast({ store, workflows: Object.values(programs) })
     // Only here: everything else of this file is used without vitest, too.
     const { childProgram } = await import('../support/child-program.ts')
-    return new Crew(folder, await childProgram('test/chaos/worker-child.ts'), store, client, programs)
+    return new WorkerProcesses(folder, await childProgram('test/chaos/worker-child.ts'), store, client, programs)
   }
 
   /** Starts a worker. It is at work when its `ready` settles. It may reach the store by another way than the client. */
-  hire(work: WorkOptions, store = this.store): Hand {
-    const hand = startHand(this.worker, { store, log: this.log, work })
-    this.hands.push(hand)
-    return hand
+  hire(work: WorkOptions, store = this.store): WorkerProcess {
+    const worker = startProcess(this.program, { store, log: this.log, work })
+    this.workers.push(worker)
+    return worker
   }
 
   /** Starts a worker and waits until it works. */
-  async hired(...task: Parameters<Crew['hire']>): Promise<Hand> {
-    const hand = this.hire(...task)
-    await hand.ready
-    return hand
+  async hired(...task: Parameters<WorkerProcesses['hire']>): Promise<WorkerProcess> {
+    const worker = this.hire(...task)
+    await worker.ready
+    return worker
   }
 
   get executions(): readonly Execution[] {
@@ -89,19 +89,10 @@ export class Crew {
   }
 
   async dismiss(): Promise<void> {
-    for (const hand of this.hands) if (hand.exit === null) hand.signal('SIGKILL')
-    await Promise.all(this.hands.map(({ exited }) => exited))
+    for (const worker of this.workers) if (worker.exit === null) worker.signal('SIGKILL')
+    await Promise.all(this.workers.map(({ exited }) => exited))
     await this.client.close()
     rmSync(this.folder, { recursive: true })
-  }
-}
-
-/** Looks again and again until there is something. */
-export async function until<Found>(what: string, look: () => Found | Promise<Found>, ms = 15_000): Promise<Found & {}> {
-  for (const began = Date.now(); ; await setTimeout(10)) {
-    const found = await look()
-    if (found !== undefined && found !== null && found !== false) return found
-    if (Date.now() - began > ms) throw new Error(`Waited ${ms} ms in vain until ${what}.`)
   }
 }
 
@@ -111,7 +102,7 @@ interface Task {
   readonly work: WorkOptions
 }
 
-function startHand(program: string, task: Task): Hand {
+function startProcess(program: string, task: Task): WorkerProcess {
   // The program itself, not a launcher: a signal must reach what does the work.
   const child = spawn(process.execPath, [program, JSON.stringify(task)], { stdio: ['ignore', 'pipe', 'pipe', 'ipc'] })
   let said = ''

@@ -22,7 +22,7 @@ const againMs = 150
 /** Thrown at clients whose chaos run is over before they are done. */
 export class Abandoned extends Error {}
 
-export interface DeskOptions {
+export interface RecordingClientOptions {
   readonly history: History
   /** Every client has its own connections; calls go to them by turns. */
   readonly clients: readonly Holdfast[]
@@ -33,7 +33,7 @@ type Tried<F extends Call> =
   | { readonly type: 'ok'; readonly value: Calls[F]['value'] }
   | { readonly type: 'fail' | 'info'; readonly value: unknown }
 
-export class Desk {
+export class RecordingClient {
   private readonly history: History
   private readonly clients: readonly Holdfast[]
   private readonly workflows: ChaosWorkflows
@@ -41,7 +41,7 @@ export class Desk {
   private starts = 0
   private isAbandoned = false
 
-  constructor({ history, clients, workflows }: DeskOptions) {
+  constructor({ history, clients, workflows }: RecordingClientOptions) {
     this.history = history
     this.clients = clients
     this.workflows = workflows
@@ -74,7 +74,7 @@ export class Desk {
     )
   }
 
-  /** To everyone who reads that issue; or, without one, to whoever takes the item. */
+  /** To everyone who reads that issue; or, without one, to the run that takes the item. */
   broadcast(proc: string, id: string, to: string | null = null): Promise<unknown> {
     const topic = to === null ? items : issue(to)
     return this.definitely(proc, 'broadcast', { topic: topic.name, id }, (client) =>

@@ -1,20 +1,20 @@
-// A worker of a chaos run, in a process of its own. It tells its parent when it is at work and until when its leases are
-// valid, and goes when its parent is gone. SIGTERM makes it leave in good order, with exit code 0: whoever sees another one
+// A worker of a chaos run, in a process of its own. It notifies its parent when it is at work and until when its leases are
+// valid, and goes when its parent is gone. SIGTERM makes it leave in good order, with exit code 0: a parent that sees another one
 // knows that it did not.
 
 import pg from 'pg'
 import { createHoldfast, type Logger, type Store } from '../../src/index.ts'
 import { openPostgresStore } from '../../src/stores/postgres/index.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/index.ts'
-import { Account } from './account.ts'
-import type { HandNews, HandOrder, HandTask } from './field-hand.ts'
-import { PoolGate } from './hand-pool.ts'
+import { StoreCallLog } from './store-call-log.ts'
+import type { WorkerNews, WorkerOrder, WorkerTask } from './testbed-worker.ts'
+import { PoolGate } from './pool-gate.ts'
 import { plantedStore } from './plants.ts'
 import { SinkConnection } from './sink.ts'
 import { Tenures } from './tenures.ts'
 import { chaosWorkflows } from './workload.ts'
 
-const task = JSON.parse(process.argv[2] ?? '') as HandTask
+const task = JSON.parse(process.argv[2] ?? '') as WorkerTask
 const { leaseMs } = task
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
 
@@ -27,12 +27,12 @@ const logger: Logger = {
   error: (message, details) => say('error', message, details),
 }
 
-const tell = (news: HandNews): void => void process.send?.(news)
-const tenures = new Tenures({ hand: task.id, leaseMs, tell })
+const report = (news: WorkerNews): void => void process.send?.(news)
+const tenures = new Tenures({ worker: task.id, leaseMs, report })
 const sink = await SinkConnection.open(task.sinkUrl, () => tenures.current)
-const account = new Account({ path: task.calls, hand: task.id, tenure: () => tenures.current })
+const log = new StoreCallLog({ path: task.calls, worker: task.id, tenure: () => tenures.current })
 const gate = PoolGate.install()
-const store = account.watch(tenures.watch(plantedStore(await openStore(), task.plant)))
+const store = log.watch(tenures.watch(plantedStore(await openStore(), task.plant)))
 const workflows = Object.values(chaosWorkflows(sink, task.version))
 const holdfast = await createHoldfast({ store, workflows, logger })
 await holdfast.work({ lease: leaseMs, shutdownTimeout: 2 * leaseMs, concurrency: task.concurrency, signals: false })
@@ -40,10 +40,10 @@ process.on('SIGTERM', () => {
   tenures.leave()
   void leave()
 })
-process.on('message', (order: HandOrder) => {
-  void gate.shut(order.withholdMs).then((withheld) => tell({ withheld }))
+process.on('message', (order: WorkerOrder) => {
+  void gate.shut(order.withholdMs).then((withheld) => report({ withheld }))
 })
-tell({ working: true })
+report({ working: true })
 
 /** Nothing waits for the store for longer than half a lease, as it is with the lease and the timeout of the default. */
 function openStore(): Promise<Store> {

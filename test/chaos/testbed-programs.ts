@@ -1,9 +1,9 @@
-// The programs that a field starts, translated once: they are started again and again while everything else needs the machine, too.
+// The programs that a testbed starts, translated once: they are started again and again while everything else needs the machine, too.
 
 import { join } from 'node:path'
 import { translate, translatedPath } from '../support/translated.ts'
 
-const programs = ['hand-child', 'outsider-child', 'sink-child'] as const
+const programs = ['testbed-worker-child', 'outsider-child', 'sink-child'] as const
 
 /** Where a program stands. */
 export type Programs = (name: (typeof programs)[number]) => string

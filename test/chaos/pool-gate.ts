@@ -3,7 +3,7 @@
 
 import pg from 'pg'
 
-/** Stands before every pool of this process. Whoever asks for a connection while it is shut waits until it opens. */
+/** Stands before every pool of this process. A call that asks for a connection while it is shut waits until it opens. */
 export class PoolGate {
   private until: Promise<void> | null = null
   private held = 0

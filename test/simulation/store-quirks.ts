@@ -1,12 +1,12 @@
-// What a store may do and the ones in memory do not: pass over what somebody else has locked, give up a batch because one
+// What a store may do and the ones in memory do not: pass over what another transaction has locked, give up a batch because one
 // item in it takes too long, or never answer such a batch at all, and hand over with a claim the journal of a run that nobody has begun. The engine must come to
-// the same end with a store of such manners.
+// the same end with a store of such quirks.
 
 import { tooSlow } from '../../src/core/errors/too-slow.ts'
 import type { Busy, Committed, Fresh, StartBusy, Store } from '../../src/store.ts'
 import { Draw } from './draw.ts'
 
-/** How often somebody has locked what one of a batch concerns. */
+/** How often a stranger has locked what one of a batch concerns. */
 const busy = 0.1
 
 /** How often one of a batch turns out to be poisonous: nothing that is sent with it ends in time. Batches of several are rare here. */
@@ -29,7 +29,7 @@ const isBusy: Busy = { outcome: 'busy' }
 const isStartBusy: StartBusy = { created: false, taken: 'busy', run: null }
 const isRefused: Committed = { outcome: 'refused', reason: 'busy' }
 
-export function withManners<Kind extends Store>(store: Kind, draw: Draw, seed: number): Kind {
+export function withQuirks<Kind extends Store>(store: Kind, draw: Draw, seed: number): Kind {
   const strangers = Draw.of(seed, 'strangers')
   const slow = new Map<string, Poisonous>()
 
@@ -67,7 +67,7 @@ export function withManners<Kind extends Store>(store: Kind, draw: Draw, seed: n
     }
   }
 
-  const manners: Partial<Store> = {
+  const quirks: Partial<Store> = {
     async start(runs) {
       await giveUp(runs, ({ id }) => `start ${id}`)
       return passOver(
@@ -118,7 +118,7 @@ export function withManners<Kind extends Store>(store: Kind, draw: Draw, seed: n
       const fresh: Fresh[] = []
       for (const [index, { id }] of untouched.entries()) {
         const { entries: [first, ...more] = [], messages = [] } = loaded[index] ?? {}
-        // Whoever took it over meanwhile has written to it.
+        // The session that took it over meanwhile has written to it.
         if (first !== undefined && more.length === 0 && messages.length === 0) fresh.push({ runId: id, entry: first })
       }
       return { ...claimed, fresh }
@@ -126,7 +126,7 @@ export function withManners<Kind extends Store>(store: Kind, draw: Draw, seed: n
   }
   return new Proxy(store, {
     get(target, key) {
-      const value: unknown = Reflect.get(key in manners ? manners : target, key)
+      const value: unknown = Reflect.get(key in quirks ? quirks : target, key)
       return typeof value === 'function' ? (value.bind(target) as unknown) : value
     },
   })

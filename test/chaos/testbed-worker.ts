@@ -1,16 +1,16 @@
-// A worker process, as the field sees it: what it is called, what it has logged, and until when it held what.
+// A worker process, as the testbed sees it: what it is called, what it has logged, and until when it held what.
 
 import { spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { readOrNothing } from '../support/server-folder.ts'
-import { readCalls, type StoreCall } from './account.ts'
-import { exitOf, type Exit } from './crew.ts'
-import type { Hand, Plant, Version } from './field.ts'
+import { readCalls, type StoreCall } from './store-call-log.ts'
+import { exitOf, type Exit } from './worker-processes.ts'
+import type { WorkerInfo, Plant, Version } from './testbed.ts'
 import type { TenureNews } from './tenures.ts'
 
-/** What a worker process is told. */
-export interface HandTask {
+/** What a worker process is given. */
+export interface WorkerTask {
   readonly id: string
   readonly name: string
   readonly version: Version
@@ -27,13 +27,13 @@ export interface HandTask {
   readonly calls: string
 }
 
-/** What it is told while it works: its pool gives no connection for so long. */
-export interface HandOrder {
+/** What it is ordered while it works: its pool gives no connection for so long. */
+export interface WorkerOrder {
   readonly withholdMs: number
 }
 
-/** What it tells. */
-export type HandNews =
+/** What it reports. */
+export type WorkerNews =
   | TenureNews
   | { readonly working: true }
   /** So many of its calls had to wait for a connection that was withheld. */
@@ -41,7 +41,7 @@ export type HandNews =
 
 const tailLines = 200
 
-export class FieldHand implements Hand {
+export class TestbedWorker implements WorkerInfo {
   readonly id: string
   readonly name: string
   readonly version: Version
@@ -54,7 +54,7 @@ export class FieldHand implements Hand {
   isWorking = false
   /** It was made to end, or asked to. */
   isDismissed = false
-  /** Somebody strikes it right now: others look for somebody else. */
+  /** A nemesis strikes it right now: others look for another one. */
   isTaken = false
   private onWithheld: (count: number) => void = () => undefined
   private killedAt: number | null = null
@@ -63,10 +63,10 @@ export class FieldHand implements Hand {
   private readonly log: string
   private readonly callsPath: string
   private readonly kill: (signal: NodeJS.Signals) => boolean
-  private readonly order: (order: HandOrder) => void
+  private readonly order: (order: WorkerOrder) => void
 
   constructor(
-    task: Omit<HandTask, 'calls'>,
+    task: Omit<WorkerTask, 'calls'>,
     { program, folder }: { readonly program: string; readonly folder: string },
   ) {
     this.id = task.id
@@ -78,7 +78,7 @@ export class FieldHand implements Hand {
     // The program itself, not a launcher: a signal must reach what does the work.
     const child = spawn(
       process.execPath,
-      [program, JSON.stringify({ ...task, calls: this.callsPath } satisfies HandTask)],
+      [program, JSON.stringify({ ...task, calls: this.callsPath } satisfies WorkerTask)],
       {
         stdio: ['ignore', log, log, 'ipc'],
       },
@@ -93,7 +93,7 @@ export class FieldHand implements Hand {
     })
     this.began = new Promise((resolve) => {
       child.on('message', (news) => {
-        this.hear(news as HandNews)
+        this.hear(news as WorkerNews)
         if (this.isWorking) resolve(true)
       })
       void this.exited.then(() => resolve(false))
@@ -116,19 +116,19 @@ export class FieldHand implements Hand {
     return Promise.race([withheld, this.exited.then(() => 0)])
   }
 
-  /** Whether it is there for somebody to strike. */
+  /** Whether it is there to be struck. */
   get isFree(): boolean {
     return this.isWorking && !this.isTaken
   }
 
   /** The tenures that are over, and when their leases were. */
   get goneAt(): readonly (readonly [tenure: string, at: number])[] {
-    const told = [...this.tenures]
+    const reported = [...this.tenures]
     // A dead process does nothing any more, though its leases may still be valid.
     const diedAt = this.exit === null ? null : Math.min(this.exit.at, this.killedAt ?? Infinity)
     return diedAt === null
-      ? told.slice(0, -1)
-      : told.map(([tenure, until]) => [tenure, Math.min(until, diedAt)] as const)
+      ? reported.slice(0, -1)
+      : reported.map(([tenure, until]) => [tenure, Math.min(until, diedAt)] as const)
   }
 
   signal(signal: NodeJS.Signals): void {
@@ -137,7 +137,7 @@ export class FieldHand implements Hand {
     if (signal === 'SIGKILL') this.killedAt ??= Date.now()
   }
 
-  private hear(news: HandNews): void {
+  private hear(news: WorkerNews): void {
     if ('working' in news) this.isWorking = this.exit === null
     else if ('withheld' in news) this.onWithheld(news.withheld)
     else this.tenures.set(news.tenure, news.until)

@@ -9,7 +9,7 @@ import { seriesOf, type Measure, type Sample, type Soak } from './sample.ts'
 import { clock, inUnit } from './units.ts'
 import { quartersOf, risePerHour, type Point, type Quarters } from './trend.ts'
 
-/** What happened that no sample tells of. */
+/** What happened that no sample shows. */
 export interface Incidents {
   /** Runs that had not ended when everything else had. */
   readonly unended: number
@@ -20,7 +20,7 @@ export interface Incidents {
   readonly broken: string | null
 }
 
-export interface Verdict {
+export interface SoakFindings {
   /** What is wrong; empty if nothing is. */
   readonly findings: readonly string[]
   /** What was not judged, and why. */
@@ -32,7 +32,7 @@ const shortestTrendSeconds = 290
 
 const mebibyte = 2 ** 20
 
-export function judge(soak: Soak, incidents: Incidents): Verdict {
+export function judge(soak: Soak, incidents: Incidents): SoakFindings {
   const { samples } = soak
   const findings = [...incidentsIn(incidents), ...violationsIn(soak)]
   const seconds = samples.at(-1)?.seconds ?? 0

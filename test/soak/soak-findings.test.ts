@@ -1,7 +1,7 @@
 // What a soak finds wrong, and what it must not take for wrong.
 
 import { describe, expect, it } from 'vitest'
-import { judge, type Incidents } from '../../bench/soak/verdict.ts'
+import { judge, type Incidents } from '../../bench/soak/findings.ts'
 import { soakOf } from './soaks.ts'
 
 const mebibyte = 2 ** 20
@@ -73,7 +73,7 @@ describe('latency', () => {
 })
 
 describe('a backlog', () => {
-  it('that grows by more than a second of arrivals is told', () => {
+  it('that grows by more than a second of arrivals is reported', () => {
     const changed = (share: number) => ({ open: 300 + 3_000 * share })
     expect(findingsOf({ minutes: 30, changed })).toEqual([expect.stringMatching(/^The backlog grows/)])
   })

@@ -1,4 +1,4 @@
-// The Postgres of a field: a cluster of its own that writes to disk what it acknowledges, and in front of it the proxy
+// The Postgres of a testbed: a cluster of its own that writes to disk what it acknowledges, and in front of it the proxy
 // through which the workers reach it. Everyone else comes by the direct way. Both ways keep their address when another cluster
 // takes the place of this one. On Citus it is the coordinator that workers reach, and behind it stand two nodes with the rows.
 
@@ -17,7 +17,7 @@ const maxConnections = 80
 
 const settings = { max_connections: String(maxConnections), log_lock_waits: 'on', log_line_prefix: '%m [%p] %a ' }
 
-export class FieldServer {
+export class TestbedServer {
   readonly proxy: WireProxy
   private readonly relay: Relay
   private current: Cluster
@@ -33,11 +33,11 @@ export class FieldServer {
     this.relay = relay
   }
 
-  static async start(kind: 'postgres' | 'citus' = 'postgres'): Promise<FieldServer> {
+  static async start(kind: 'postgres' | 'citus' = 'postgres'): Promise<TestbedServer> {
     const citus = kind === 'citus' ? await startSpread() : null
     const cluster = citus?.coordinator ?? (await startPostgres({ version: 'embedded', settings }))
     const proxy = await startWireProxy(`${cluster.url}?schema=${schema}`, { remembers: false })
-    return new FieldServer(cluster, citus, proxy, await startRelay(cluster.port))
+    return new TestbedServer(cluster, citus, proxy, await startRelay(cluster.port))
   }
 
   get cluster(): Cluster {
@@ -98,7 +98,7 @@ export class FieldServer {
   /** The same with one of the nodes that have the rows, of which there are two. */
   nodeDown(nth: number, stop: 'immediate' | 'kill', meanwhile: () => Promise<void>): Promise<void> {
     const node = this.citus?.workers[nth]
-    if (node === undefined) throw new Error('The server of this field has no such node.')
+    if (node === undefined) throw new Error('The server of this testbed has no such node.')
     return this.alone(async () => {
       await (stop === 'kill' ? node.kill() : node.stop('immediate'))
       try {
@@ -143,7 +143,7 @@ export class FieldServer {
       statement_timeout: 5_000,
       application_name: 'outsider',
     })
-    // A server that goes down takes it along; whoever uses it finds out.
+    // A server that goes down takes it along; its users find out.
     client.on('error', () => undefined)
     await client.connect()
     await client.query(`set search_path to ${schema}`)

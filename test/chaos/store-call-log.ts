@@ -1,6 +1,6 @@
 // What a worker asks of its store, line by line, from inside its process: what was claimed, taken over, read and given back
-// when, and what was never answered. From that it is told later why a run had to wait for its next holder. A line is written
-// when a call is over; of one who dies in the middle of a call nobody is told, and nobody waits for him either.
+// when, and what was never answered. From that the report says later why a run had to wait for its next holder. A line is written
+// when a call is over; of one who dies in the middle of a call nothing is written, and nothing waits for it either.
 
 import { closeSync, openSync, writeSync } from 'node:fs'
 import type { Run } from '../../src/core/model/run.ts'
@@ -10,7 +10,7 @@ import { readOrNothing } from '../support/server-folder.ts'
 /** A call of a worker that is over. */
 export interface StoreCall {
   readonly f: 'claim' | 'apart' | 'rescue' | 'beat' | 'load' | 'release'
-  readonly hand: string
+  readonly worker: string
   readonly from: number
   readonly to: number
   /** It was answered. */
@@ -29,26 +29,26 @@ export interface StoreCall {
   readonly full?: boolean
 }
 
-export interface AccountOptions {
+export interface StoreCallLogOptions {
   readonly path: string
-  readonly hand: string
+  readonly worker: string
   readonly tenure: () => string
   /** @default the time of this machine, which is that of the store */
   readonly now?: () => number
 }
 
-type Answered = Partial<Omit<StoreCall, 'f' | 'hand' | 'from' | 'to' | 'ok'>>
+type Answered = Partial<Omit<StoreCall, 'f' | 'worker' | 'from' | 'to' | 'ok'>>
 
-export class Account {
-  private readonly options: AccountOptions
+export class StoreCallLog {
+  private readonly options: StoreCallLogOptions
   private readonly file: number
 
-  constructor(options: AccountOptions) {
+  constructor(options: StoreCallLogOptions) {
     this.options = options
     this.file = openSync(options.path, 'a')
   }
 
-  /** The same store, but whoever asks it for work is written down. */
+  /** The same store, but every process that asks it for work is written down. */
   watch(store: Store): Store {
     const watched: Partial<Store> = {
       claim: (request) => {
@@ -96,17 +96,17 @@ export class Account {
     f: StoreCall['f'],
     known: Answered,
     asked: Promise<Answer>,
-    tell: (answer: Answer) => Answered,
+    answeredAs: (answer: Answer) => Answered,
   ): Promise<Answer> {
-    const { hand, now = Date.now } = this.options
+    const { worker, now = Date.now } = this.options
     const from = now()
     const note = (ok: boolean, more: Answered): void => {
-      const call: StoreCall = { f, hand, from, to: now(), ok, ...known, ...more }
+      const call: StoreCall = { f, worker, from, to: now(), ok, ...known, ...more }
       writeSync(this.file, `${JSON.stringify(call)}\n`)
     }
     try {
       const answer = await asked
-      note(true, tell(answer))
+      note(true, answeredAs(answer))
       return answer
     } catch (error) {
       note(false, {})

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { jsonCodec } from '../../../../src/core/payload/codec.ts'
 import { Payloads } from '../../../../src/core/payload/payload.ts'
 import { Engine, type LocalWorker } from '../../../../src/engine/engine.ts'
-import { MessageSender, type OutgoingMessage } from '../../../../src/engine/batch/mailer.ts'
+import { MessageSender, type OutgoingMessage } from '../../../../src/engine/batch/message-sender.ts'
 import type { Delivered, Hint, NewMessage } from '../../../../src/store.ts'
 import { MemoryStore } from '../../../../src/stores/memory/store.ts'
 import { systemPorts } from '../../../../src/system.ts'
@@ -44,7 +44,7 @@ function slowStore() {
 }
 
 describe('the mailer', () => {
-  it('sends what comes in one turn together, in the order of sending, whoever it is for', async () => {
+  it('sends what comes in one turn together, in the order of sending, whichever run it is for', async () => {
     const { store, flights } = slowStore()
     const messageSender = new MessageSender(store, systemPorts(), {
       limitMs: () => 15_000,
@@ -129,31 +129,31 @@ describe('the engine', () => {
       },
     })
     const engine = new Engine({ store, ports, payloads: new Payloads(jsonCodec()), definitions: [] })
-    const told: string[] = []
+    const heard: string[] = []
     engine.localWorker = {
-      messageArrived: (runId) => void told.push(runId),
+      messageArrived: (runId) => void heard.push(runId),
       isMoving: () => false,
     } as Partial<LocalWorker> as LocalWorker
-    engine.onReady = () => void told.push('ready')
-    return { engine, told, give: (hint: Hint) => give(hint) }
+    engine.onReady = () => void heard.push('ready')
+    return { engine, heard, give: (hint: Hint) => give(hint) }
   }
 
-  it('tells the desk of what is queued for a run, and that there is work when one was woken', async () => {
-    const { engine, told } = engineWith((messages) =>
+  it('notifies the engine of what is queued for a run, and that there is work when one was woken', async () => {
+    const { engine, heard } = engineWith((messages) =>
       messages.map(({ id }) => ({ outcome: id === '1' ? 'queued' : 'delivered' })),
     )
     await engine.send(message('1', 'run-a'))
-    expect(told).toEqual(['run-a'])
+    expect(heard).toEqual(['run-a'])
     await engine.send(message('2', 'run-a'))
     await engine.send(news('1'))
-    expect(told).toEqual(['run-a', 'ready'])
+    expect(heard).toEqual(['run-a', 'ready'])
   })
 
-  it('tells the desk when the store says that a message came from elsewhere', async () => {
-    const { engine, told, give } = engineWith(() => [])
+  it('notifies the engine when the store says that a message came from elsewhere', async () => {
+    const { engine, heard, give } = engineWith(() => [])
     await engine.open()
     give({ kind: 'message', runId: 'run-a' })
-    expect(told).toEqual(['run-a'])
+    expect(heard).toEqual(['run-a'])
     await engine.close()
   })
 })

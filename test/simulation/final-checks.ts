@@ -1,5 +1,5 @@
-// What must be true when everything has healed and come to rest: every run has ended as its program says, or as somebody
-// wanted; what it returned is what was recorded; what was to be undone was; and everybody was told the truth.
+// What must be true when everything has healed and come to rest: every run has ended as its program says, or as an operator
+// wanted; what it returned is what was recorded; what was to be undone was; and every caller was answered with the truth.
 
 import { jsonCodec } from '../../src/core/payload/codec.ts'
 import type { Entry } from '../../src/core/model/entry.ts'
@@ -27,15 +27,15 @@ export function checkEnd(scenario: Scenario, checker: Checker, effects: Effects,
   for (const { kind, target } of checker.choresLeft) {
     checker.report({ name: 'chores_done', runId: null, message: `something is left to do for ${kind} ${target}` })
   }
-  checkTold(checker, operator)
+  checkAnswers(checker, operator)
   checkAccepted(checker, operator)
   checker.checkFleet()
 }
 
-function checkTold(checker: Checker, { results }: Operator): void {
+function checkAnswers(checker: Checker, { results }: Operator): void {
   for (const { runId, result } of results) {
     const known = checker.runs.get(runId)
-    // Somebody may have let a failed run go on after its end was told.
+    // An operator may have let a failed run go on after its end was answered.
     if (known === undefined || known.entries.some(({ kind }) => kind === 'retried')) continue
     const { status } = known.run
     const last = known.entries.at(-1)
@@ -189,7 +189,7 @@ class End {
 
   private checkUndone(program: Program): void {
     const { run } = this.known
-    // Whoever cancels at once, and whoever gives up, undoes nothing.
+    // A cancellation at once and a run that gives up undo nothing.
     if (this.isGivenUp || (run.status === 'cancelled' && this.asked.has('now'))) return
     const undoable = new Map<string, StepNode>(stepsOf(program.nodes).map((step) => [step.name, step]))
     const { last } = this
@@ -220,7 +220,7 @@ class End {
     for (const { runId, round: of, step, kind, isDone, n } of this.effects.all) {
       const happened = runId === run.id && of === round && kind === 'do' && isDone && undoable.has(step)
       if (!happened) continue
-      const isKnown = this.entries.some((entry) => tellsOf(entry) && isOf(entry.name ?? '', step))
+      const isKnown = this.entries.some((entry) => isOutcome(entry) && isOf(entry.name ?? '', step))
       if (!isKnown) this.fail('nothing_is_dropped', `${step} happened (${n}), and nothing is recorded of it`)
     }
   }
@@ -231,7 +231,9 @@ class End {
     for (const node of nodes) {
       if (node.do !== 'early') continue
       const [first] = node.part
-      const outcome = this.entries.find((entry) => tellsOf(entry) && first?.do === 'step' && entry.name === first.name)
+      const outcome = this.entries.find(
+        (entry) => isOutcome(entry) && first?.do === 'step' && entry.name === first.name,
+      )
       if (outcome === undefined) continue
       const isMade = this.entries.some(
         (entry) => entry.kind === 'waiting' && entry.meta.unawaited === true && entry.at <= outcome.at,
@@ -256,8 +258,8 @@ class End {
     return crashes?.kind === 'crashed' && crashes.meta.crashes >= maxCrashes
   }
 
-  private fail(name: string, told: string): void {
-    this.checker.report({ name, runId: this.known.run.id, message: told })
+  private fail(name: string, message: string): void {
+    this.checker.report({ name, runId: this.known.run.id, message: message })
   }
 }
 
@@ -273,7 +275,7 @@ function cannotBeUndone({ undo, attempts, ms, timeoutMs }: StepNode): boolean {
 }
 
 /** Whether it says what became of a step. */
-function tellsOf({ kind }: Entry): boolean {
+function isOutcome({ kind }: Entry): boolean {
   return kind === 'step-succeeded' || kind === 'step-failed' || kind === 'abandoned' || kind === 'undone'
 }
 

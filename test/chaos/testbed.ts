@@ -1,14 +1,14 @@
 // The place of a chaos run: a store, worker processes on it, the sink of their effects, and what can go wrong with all of
-// them. Whoever looks on learns everything as events; whatever happens, no process outlives the field.
+// them. Onlookers learn everything as events; whatever happens, no process outlives the testbed.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Draw } from '../simulation/draw.ts'
-import type { StoreCall } from './account.ts'
-import { FieldCrew } from './field-crew.ts'
-import { translatePrograms, type Programs } from './field-program.ts'
-import { FieldServer } from './field-server.ts'
+import type { StoreCall } from './store-call-log.ts'
+import { Supervisor } from './supervisor.ts'
+import { translatePrograms, type Programs } from './testbed-programs.ts'
+import { TestbedServer } from './testbed-server.ts'
 import { SinkFile } from './sink-file.ts'
 import { startSink } from './sink.ts'
 
@@ -19,7 +19,7 @@ export type Plant = 'none' | 'no-fence' | 'blind-retry' | 'lost-touch'
 
 export type Version = 1 | 2
 
-export interface FieldOptions {
+export interface TestbedOptions {
   readonly store: StoreKind
   /** @default 4 */
   readonly workers?: number
@@ -27,11 +27,11 @@ export interface FieldOptions {
   readonly leaseMs?: number
   /** @default 'none' */
   readonly plant?: Plant
-  /** Is told everything that happens to processes and to the server. */
-  readonly onEvent: (event: FieldEvent) => void
+  /** Is called with everything that happens to processes and to the server. */
+  readonly onEvent: (event: TestbedEvent) => void
 }
 
-export interface FieldEvent {
+export interface TestbedEvent {
   readonly at: number
   /** `violation`: something that must not be, whatever the histories say. */
   readonly kind: 'nemesis' | 'worker' | 'server' | 'violation'
@@ -40,7 +40,7 @@ export interface FieldEvent {
 }
 
 /** A worker process. */
-export interface Hand {
+export interface WorkerInfo {
   readonly id: string
   /** What its operator calls it. Several may be called the same. */
   readonly name: string
@@ -50,14 +50,14 @@ export interface Hand {
   readonly tail: readonly string[]
 }
 
-export interface Field {
+export interface Testbed {
   /** The direct address of the store, for clients that are not struck. A server that is down is down for them, too. */
   readonly url: string
   readonly sinkUrl: string
   /** Everyone who ever worked here. */
-  readonly hands: readonly Hand[]
+  readonly workers: readonly WorkerInfo[]
   /**
-   * Until when the leases of a tenure could be valid, by its name (`Effect.hand`). A tenure is what a process does between
+   * Until when the leases of a tenure could be valid, by its name (`Effect.worker`). A tenure is what a process does between
    * two losses of its leases: it died, was cut off, let go, or stood still for too long. One that still has its leases is
    * not here.
    */
@@ -66,7 +66,7 @@ export interface Field {
   effects(): readonly Effect[]
   /** Everything that workers have asked of the store. */
   calls(): readonly StoreCall[]
-  /** Everything works again: the server, the network, and a full crew. */
+  /** Everything works again: the server, the network, and all workers. */
   heal(): Promise<void>
   close(): Promise<void>
   /** What the server has logged, if there is one. */
@@ -76,13 +76,13 @@ export interface Field {
 /** One execution of the body of a step, by the clock of the sink. */
 export interface Effect {
   /** The tenure in which it was done: see `goneAt`. */
-  readonly hand: string
+  readonly worker: string
   readonly run: string
   readonly step: string
   readonly attempt: number
   /** The step's idempotency key. */
   readonly key: string
-  /** Tells this execution from every other one. */
+  /** Distinguishes this execution from every other one. */
   readonly mark: string
   readonly began: number
   /** Null if its process died first, or has not come to it yet. */
@@ -94,7 +94,7 @@ export interface Nemesis {
   readonly name: string
   readonly stores: readonly StoreKind[]
   /** Strikes once, and takes it back. Resolves when it is over: true if it hit something. */
-  strike(field: StrikeField, draw: Draw, last: Last): Promise<boolean>
+  strike(testbed: OpenTestbed, draw: Draw, last: Last): Promise<boolean>
   /** It strikes as soon as a storm begins, beside all others, and again if it is over before the storm is. @default false */
   readonly isLasting?: boolean
 }
@@ -102,35 +102,41 @@ export interface Nemesis {
 /** Lets what was begun last for so long; shorter, if the storm is over before. */
 export type Last = (ms: number) => Promise<void>
 
-/** The field, for those who strike it. */
-export interface StrikeField extends Field {
+/** The testbed, for those who strike it. */
+export interface OpenTestbed extends Testbed {
   readonly store: StoreKind
   readonly plant: Plant
   readonly leaseMs: number
-  readonly crew: FieldCrew
+  readonly supervisor: Supervisor
   /** The file of the store, if it is SQLite. */
   readonly file: string
   readonly programs: Programs
   /** The server of the store; throws if it has none. */
-  readonly server: FieldServer
-  readonly tell: (event: Omit<FieldEvent, 'at'>) => void
+  readonly server: TestbedServer
+  readonly report: (event: Omit<TestbedEvent, 'at'>) => void
 }
 
-export async function openField(options: FieldOptions): Promise<StrikeField> {
+export async function openTestbed(options: TestbedOptions): Promise<OpenTestbed> {
   const { leaseMs = 2_000, plant = 'none', workers = 4, onEvent } = options
-  const tell: StrikeField['tell'] = (event) => onEvent({ at: Date.now(), ...event })
+  const report: OpenTestbed['report'] = (event) => onEvent({ at: Date.now(), ...event })
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-chaos-'))
   const file = join(folder, 'runs.db')
   const effects = new SinkFile(join(folder, 'effects'))
   const programs = await translatePrograms(join(folder, 'programs'))
   const sink = await startSink(programs('sink-child'), join(folder, 'effects'))
-  const server = options.store === 'sqlite' ? null : await FieldServer.start(options.store)
+  const server = options.store === 'sqlite' ? null : await TestbedServer.start(options.store)
   const url = server?.url ?? `sqlite:${file}`
   const task = { url: server?.proxy.url ?? url, sinkUrl: sink.url, leaseMs, plant }
-  const crew = new FieldCrew({ places: workers, program: programs('hand-child'), folder, task, tell })
+  const supervisor = new Supervisor({
+    places: workers,
+    program: programs('testbed-worker-child'),
+    folder,
+    task,
+    report,
+  })
 
   async function close(): Promise<void> {
-    await crew.dismiss()
+    await supervisor.dismiss()
     await sink.stop()
     await server?.remove()
     rmSync(folder, { recursive: true })
@@ -138,36 +144,36 @@ export async function openField(options: FieldOptions): Promise<StrikeField> {
 
   async function heal(): Promise<void> {
     await server?.heal()
-    await crew.complete()
+    await supervisor.complete()
   }
 
-  // Whoever opened it finds it at work, or gone.
-  await crew.complete().catch(async (error: unknown) => {
+  // Its opener finds it at work, or gone.
+  await supervisor.complete().catch(async (error: unknown) => {
     await close()
     throw error
   })
   return {
     url,
     sinkUrl: sink.url,
-    hands: crew.hands,
+    workers: supervisor.workers,
     get goneAt() {
-      return new Map(crew.hands.flatMap(({ goneAt }) => goneAt))
+      return new Map(supervisor.workers.flatMap(({ goneAt }) => goneAt))
     },
     effects: () => effects.effects(),
-    calls: () => crew.hands.flatMap((hand) => hand.calls),
+    calls: () => supervisor.workers.flatMap((worker) => worker.calls),
     heal,
     close,
     serverLog: () => server?.cluster.log() ?? '',
     store: options.store,
     plant,
     leaseMs,
-    crew,
+    supervisor,
     file,
     programs,
     get server() {
-      if (server === null) throw new Error('The store of this field has no server.')
+      if (server === null) throw new Error('The store of this testbed has no server.')
       return server
     },
-    tell,
+    report,
   }
 }

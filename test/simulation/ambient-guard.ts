@@ -1,6 +1,6 @@
-// While a simulation runs, nobody may ask the machine for time or chance: whoever does is thrown at, and the seed fails.
+// While a simulation runs, nobody may ask the machine for time or chance: the code that does gets an exception, and the seed fails.
 
-export interface Poison {
+export interface AmbientGuard {
   /** What was asked for all the same. */
   readonly asked: readonly string[]
   lift(): void
@@ -24,7 +24,7 @@ const places: readonly Place[] = [
   { holder: AbortSignal, key: 'timeout' },
 ]
 
-export function poison(): Poison {
+export function forbidAmbient(): AmbientGuard {
   const asked: string[] = []
   const refuse = (what: string): never => {
     asked.push(what)
