@@ -1,4 +1,4 @@
-// Where a claim of one type begins among runs of the same rank. Workers that drain one backlog all see the same first runs, and
+// Where a claim begins among runs of the same rank. Workers that drain one backlog all see the same first runs, and
 // each has to skip those that the others are about to lease: the more it reads for that, the longer its claim takes, and the
 // more of what it has read is gone when it comes to lock it. Sixteen workers read 4,000 runs for each 90 that they leased.
 //

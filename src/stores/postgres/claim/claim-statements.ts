@@ -76,7 +76,7 @@ export interface LeaseValues {
   readonly limit: number
   /** How many of each type and version are picked. */
   readonly window: number
-  /** A claim of one type begins behind so many runs, if there are enough of the same rank. */
+  /** It begins behind so many runs of a type, or rounds of several types, if there are enough of the same rank. */
   readonly offset: number
   readonly again: boolean
   /** Of several types only what is known to be next in turn is leased. */
@@ -164,7 +164,7 @@ export function claimStatements({ schema, now, skipLocked, isSpread }: Dialect):
   /**
    * The first runs of one type and version, in claim order; within a rank those behind the offset come before those in front of
    * it. The first eight parameters are shard, session, limit, window, the types, whether it is asked again, since when and how
-   * far ahead timed runs are looked at; for several types, the ninth is whether they are leased in turn only.
+   * far ahead timed runs are looked at; for several types, the next are whether they are leased in turn only, and the offset.
    */
   const pickOne = (keys: number | null): string => `
     picked as materialized (
@@ -189,7 +189,7 @@ export function claimStatements({ schema, now, skipLocked, isSpread }: Dialect):
     horizon as materialized (
       select rank, round from read where nth_of_type = $4::integer and $9::boolean order by rank, round limit 1),
     picked as materialized (
-      select *, row_number() over (order by rank, round, type_at) as nth from read
+      select *, row_number() over (order by rank, round <= $10::integer, round, type_at) as nth from read
       where not exists (select 1 from horizon) or (rank, round) <= (select rank, round from horizon))`
   /** Where the first of each type stands, and how many of it were read: a claim of one type knows that. */
   const headsOf = `(
@@ -197,14 +197,14 @@ export function claimStatements({ schema, now, skipLocked, isSpread }: Dialect):
           pg_catalog.json_build_object('of', "of", 'rank', rank, 'due', due, 'picked', of_type))::text
         from (select *, count(*) over (partition by "of") as of_type from read) as head where nth_of_type = 1)`
 
-  /** What a claim of several types had to skip. */
-  const allSkipped = `(select case when looked.at > looked.got then (
-        select pg_catalog.json_agg(pg_catalog.json_build_object('of', "of", 'rank', rank, 'due', due))::text from picked
-        where nth <= looked.at and id not in (select id from leased)) end from looked)`
-  /** The first that a claim of one type picked and did not lease. */
-  const firstLeft = `(
-        select pg_catalog.json_build_array(pg_catalog.json_build_object('of', "of", 'rank', rank, 'due', due))::text
-        from picked where id not in (select id from leased) order by stands limit 1)`
+  /** The first of each type that was picked and not leased, and how many of it had to be skipped. */
+  const left = `(
+        select pg_catalog.json_agg(
+          pg_catalog.json_build_object('of', "of", 'rank', rank, 'due', due, 'skipped', skipped))::text
+        from (
+          select distinct on ("of") "of", rank, due,
+            count(*) filter (where nth <= looked.at) over (partition by "of") as skipped
+          from picked cross join looked where id not in (select id from leased) order by "of", rank, due) as first)`
 
   // Citus takes half as long to plan a statement that reads no clock: there the time is the last value.
   const last = (values: number): string => (isSpread ? `$${values + 1}::bigint` : now)
@@ -212,7 +212,6 @@ export function claimStatements({ schema, now, skipLocked, isSpread }: Dialect):
     pick: string,
     all: string,
     heads: string,
-    left: string,
     keys: number | null,
     values: number,
   ): string => `${selectorsAt(last(values))},
@@ -252,13 +251,11 @@ export function claimStatements({ schema, now, skipLocked, isSpread }: Dialect):
     first: statement(['claim.session', 'claim.pick', 'claim.lease', 'claim.next', 'claim.commit'], text),
     again: statement(['claim.pick', 'claim.lease', 'claim.next', 'claim.commit'], text),
   })
-  const ofOne = (keys: number | null): string =>
-    leasing(pickOne(keys), 'picked', 'null::text', firstLeft, keys, keys ?? 13)
-  const ofSeveral = (keys: number | null): string =>
-    leasing(pickInTurns(keys), 'read', headsOf, allSkipped, keys, keys ?? 9)
+  const ofOne = (keys: number | null): string => leasing(pickOne(keys), 'picked', 'null::text', keys, keys ?? 13)
+  const ofSeveral = (keys: number | null): string => leasing(pickInTurns(keys), 'read', headsOf, keys, keys ?? 10)
   const leases = {
     one: { all: leaseOf(ofOne(null)), chosen: leaseOf(ofOne(14)) },
-    several: { all: leaseOf(ofSeveral(null)), chosen: leaseOf(ofSeveral(10)) },
+    several: { all: leaseOf(ofSeveral(null)), chosen: leaseOf(ofSeveral(11)) },
   }
 
   // Suspects are due by their own time: nothing promotes them, and their crashes are counted when they begin.
@@ -337,7 +334,7 @@ export function claimStatements({ schema, now, skipLocked, isSpread }: Dialect):
       const values: (string | number | null)[] = shared
       const [only, ...others] = types
       if (only !== undefined && others.length === 0) values.push(only.type, only.version, only.rank, only.due, offset)
-      else values.push(String(isInTurn))
+      else values.push(String(isInTurn), offset)
       if (choice !== undefined) values.push(JSON.stringify(choice))
       return { statement: again ? second : first, values }
     },

@@ -42,6 +42,11 @@ export class ClaimWindow {
     return each === 'share' ? share : Math.max(limit + 1, share)
   }
 
+  /** An offset of so many runs, as rounds in which each of these types has a run. */
+  rounds(shard: number, offset: number, types: number): number {
+    return Math.ceil(offset / Math.max(1, Math.min(types, this.types.get(shard) ?? 1)))
+  }
+
   /** A claim found this many types with ready runs. */
   sawTypes(shard: number, types: number): void {
     this.types.set(shard, Math.max(1, types))

@@ -133,9 +133,9 @@ export function createClaimQueries(dialect: Dialect, { monotonic, random, onRefu
     const { session, limit, keys } = request
     const floors = floorsFor(keys)
     const selectors = distinct(request.selectors)
-    const isOne = selectors.length === 1
-    const offset = isOne ? offsets.next(shard) : 0
-    const window = isOne ? offset + windows.ready.ofOne(shard, limit) : windows.ready.ofEach(shard, limit, each)
+    const offset = windows.ready.rounds(shard, offsets.next(shard), selectors.length)
+    const reach = selectors.length === 1 ? windows.ready.ofOne(shard, limit) : windows.ready.ofEach(shard, limit, each)
+    const window = offset + reach
     const walkPace = paceOf(shard)
     const at = walkPace.isCut || dialect.isSpread ? Number((await x.execute(time, [shard]))[0]?.['now']) : null
     const cutAt = walkPace.isCut ? at : null
@@ -187,7 +187,9 @@ export function createClaimQueries(dialect: Dialect, { monotonic, random, onRefu
     // Nothing was looked at if it leased nothing because some have come due, or because its session has ended.
     const hasLooked = first['most'] !== 0
     const isShort = passesOver && hasLooked && runs.length === 0 && isCut
-    const isUnfilled = hasLooked && runs.length < limit && isCut && window <= limit
+    const skipped = Number(first['skipped'])
+    // What it had to skip, others have: no look that reads more of each type would get it.
+    const isUnfilled = hasLooked && runs.length + skipped < limit && isCut && reach <= limit
     if (hasLooked) {
       floors.saw(
         shard,
@@ -196,9 +198,8 @@ export function createClaimQueries(dialect: Dialect, { monotonic, random, onRefu
         now,
       )
       windows.ready.sawTypes(shard, results.filter(({ picked }) => picked > 0).length)
-      const skipped = Number(first['skipped'])
       if (!isShort) windows.ready.found(shard, skipped, limit)
-      if (isOne) offsets.skipped(shard, skipped, limit)
+      offsets.skipped(shard, skipped, limit)
     } else floors.failed(shard, types)
     return { runs, fresh, more, nextDue, now, isDue: nextDue !== null && nextDue <= now, timed, isShort, isUnfilled }
   }
@@ -348,21 +349,16 @@ function resultsOf(rows: readonly Row[], types: readonly Type[]): readonly TypeR
     result.tried += 1
     if (result.leased === null || isBefore(result.leased, place)) result.leased = place
   }
-  for (const { of, rank, due } of placedOf(first['not_leased'])) {
+  for (const { of, rank, due, skipped = 0 } of placedOf(first['not_leased'])) {
     const result = resultOf(of)
     const place = { rank, due }
-    if (types.length > 1) result.tried += 1
-    if (result.passed === null || isBefore(place, result.passed)) result.passed = place
+    result.tried += skipped
+    if (result.leased === null || !isBefore(result.leased, place)) result.passed = place
   }
   for (const { of, rank, due, picked = 0 } of placedOf(first['heads'])) {
     Object.assign(resultOf(of), { head: { rank, due }, picked })
   }
-  const [only] = results
-  if (types.length === 1 && only !== undefined) {
-    only.picked = Number(first['found'])
-    only.tried += Number(first['skipped'])
-    if (only.passed !== null && only.leased !== null && isBefore(only.leased, only.passed)) only.passed = null
-  }
+  if (types.length === 1) resultOf(0).picked = Number(first['found'])
   return results
 }
 
@@ -370,9 +366,15 @@ function sightOf({ picked, tried, head, passed, leased }: TypeResult, window: nu
   return { isAll: picked < window && picked === tried, passed, leased, head }
 }
 
+interface Placed extends Place {
+  readonly of: number
+  readonly picked?: number
+  readonly skipped?: number
+}
+
 /** The places of runs, each with its type. */
-function placedOf(json: unknown): readonly (Place & { readonly of: number; readonly picked?: number })[] {
-  return typeof json === 'string' ? (JSON.parse(json) as (Place & { readonly of: number })[]) : []
+function placedOf(json: unknown): readonly Placed[] {
+  return typeof json === 'string' ? (JSON.parse(json) as Placed[]) : []
 }
 
 /** One for each type and version: the first that names it. */

@@ -54,4 +54,11 @@ describe('the reach of a claim', () => {
     expect(window.widen(0, window.of(0, 80))).toBe(true)
     expect(window.ofOne(0, 80)).toBe(640)
   })
+
+  it('counts an offset in rounds of the types that had something ready, at most of those that are asked for', () => {
+    const window = new ClaimWindow()
+    expect(window.rounds(0, 300, 10)).toBe(300)
+    window.sawTypes(0, 50)
+    expect([window.rounds(0, 301, 100), window.rounds(0, 300, 10), window.rounds(0, 0, 10)]).toEqual([7, 30, 0])
+  })
 })
