@@ -119,6 +119,19 @@ describe('a run whose row is locked by another transaction', { timeout: 120_000 
     expect(claimed.size).toBe(300 + 2 * 12)
   })
 
+  it('is found at once when it is free, also behind the last run that a claim of all got', async () => {
+    const { url, schema } = await migratedSchema()
+    const { bench } = await opened({ url, schema })
+    const [first, second] = [await bench.start(), await bench.start()]
+    const user = await lockerOf(url, schema, null)
+    await user.query(`update ${schema}.runs set due = due - case id when $1 then 60000 else 30000 end`, [first.id])
+    await user.query('commit; begin')
+    await user.query(`select 1 from ${schema}.runs where id = $1 for update`, [second.id])
+    expect((await bench.claim({ limit: 5 })).runs.map(({ id }) => id)).toEqual([first.id])
+    await user.query('rollback')
+    expect((await bench.claim({ limit: 5 })).runs.map(({ id }) => id)).toEqual([second.id])
+  })
+
   it.each([40, 500])('%i suspects of them keep nobody from the next one that is claimed apart', async (count) => {
     const { url, schema } = await migratedSchema()
     const { bench, store } = await opened({ url, schema })

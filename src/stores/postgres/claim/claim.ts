@@ -133,7 +133,7 @@ export function createClaimQueries(dialect: Dialect, { monotonic, random, onRefu
     const { session, limit, keys } = request
     const floors = floorsFor(keys)
     const selectors = distinct(request.selectors)
-    const offset = windows.ready.rounds(shard, offsets.next(shard), selectors.length)
+    const offset = windows.ready.rounds(shard, offsets.next(shard, Math.max(limit, 1)), selectors.length)
     const reach = selectors.length === 1 ? windows.ready.ofOne(shard, limit) : windows.ready.ofEach(shard, limit, each)
     const window = offset + reach
     const walkPace = paceOf(shard)
@@ -311,7 +311,9 @@ export function createClaimQueries(dialect: Dialect, { monotonic, random, onRefu
           return claimed
         } catch (error) {
           if (!isOfOneRow(error) || rounds === mostRounds) throw error
-          if (!(await findRefused(transactions, shard, request))) throw error
+          // It is searched from the first run on: a claim that began further on met others.
+          const isElsewhere = offsets.reset(shard)
+          if (!(await findRefused(transactions, shard, request)) && !isElsewhere) throw error
         }
       }
     },
@@ -329,8 +331,8 @@ interface TypeResult {
   /** How many of those it tried to lock. */
   tried: number
   head: Place | null
-  /** The first that is left in front of the last one that it leased, or at all if it leased none. */
-  passed: Place | null
+  /** The first that it picked and did not lease. */
+  left: Place | null
   /** The last that it leased, by their places. */
   leased: Place | null
 }
@@ -338,7 +340,7 @@ interface TypeResult {
 /** The results of a claim for each type, in their order. */
 function resultsOf(rows: readonly Row[], types: readonly Type[]): readonly TypeResult[] {
   const [first = {}] = rows
-  const results = types.map((): TypeResult => ({ picked: 0, tried: 0, head: null, passed: null, leased: null }))
+  const results = types.map((): TypeResult => ({ picked: 0, tried: 0, head: null, left: null, leased: null }))
   const resultOf = (of: number): TypeResult => results[of] as TypeResult
   const ofs = new Map(types.map(({ type, version }, of) => [`${version} ${type}`, of]))
   for (const row of rows) {
@@ -351,9 +353,8 @@ function resultsOf(rows: readonly Row[], types: readonly Type[]): readonly TypeR
   }
   for (const { of, rank, due, skipped = 0 } of placedOf(first['not_leased'])) {
     const result = resultOf(of)
-    const place = { rank, due }
     result.tried += skipped
-    if (result.leased === null || !isBefore(result.leased, place)) result.passed = place
+    result.left = { rank, due }
   }
   for (const { of, rank, due, picked = 0 } of placedOf(first['heads'])) {
     Object.assign(resultOf(of), { head: { rank, due }, picked })
@@ -362,8 +363,11 @@ function resultsOf(rows: readonly Row[], types: readonly Type[]): readonly TypeR
   return results
 }
 
-function sightOf({ picked, tried, head, passed, leased }: TypeResult, window: number): WalkResult {
-  return { isAll: picked < window && picked === tried, passed, leased, head }
+function sightOf({ picked, tried, head, left, leased }: TypeResult, window: number): WalkResult {
+  const isAll = picked < window && picked === tried
+  // If it tried all, another transaction has locked what is left. Else it was not needed, unless it is in front of what was leased.
+  const isPassed = left !== null && (isAll || leased === null || !isBefore(leased, left))
+  return { isAll, passed: isPassed ? left : null, leased, head }
 }
 
 interface Placed extends Place {
