@@ -102,14 +102,16 @@ export function claimStatements({ schema, now, skipLocked, isSpread }: Dialect):
       select * from json_to_recordset($5::text::json) as selector (
         "of" integer, type text, version integer, type_at integer, lease_ms bigint, rank integer, due bigint))`
 
-  // A place in the table says which row it is only together with the machine.
+  // A place in the table says which row it is only together with the machine, and in a table of several partitions only together
+  // with the id. Written so, the id is no reason to search the primary key instead.
   const ofShard = isSpread ? 'run.shard = $1::smallint and ' : ''
+  const isSame = (row: string): string => `coalesce(run.id = ${row}.id, false)`
   /** Locks the picked rows, in the order of the claim, with SKIP LOCKED: it waits for no other transaction. */
   const lockInTurn = (conditions: string): string => `
     locked as materialized (
       select picked.* from (select * from picked order by nth) as picked cross join lateral (
         select run.id from ${schema}.runs as run
-        where ${ofShard}run.ctid = picked.place_in_table and ${conditions}
+        where ${ofShard}run.ctid = picked.place_in_table and ${isSame('picked')} and ${conditions}
         for no key update skip locked) as run
       limit (select most from allowed))`
   /** Without SKIP LOCKED a claim waits for others, and so takes its rows in the order of their ids, as they do. */
@@ -131,7 +133,8 @@ export function claimStatements({ schema, now, skipLocked, isSpread }: Dialect):
       : [
           lockInTurn,
           'run.ctid as place_in_table,',
-          `${ofShard}run.ctid = any(array(select place_in_table from locked)) and run.ctid = locked.place_in_table`,
+          `${ofShard}run.ctid = any(array(select place_in_table from locked)) and run.ctid = locked.place_in_table
+        and ${isSame('locked')}`,
         ]
   const leased = (crashes: string): string => `
     leased as (
