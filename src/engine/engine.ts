@@ -2,7 +2,6 @@
 // process.
 
 import type { Acknowledged, Definition, Host, Transact } from '../core/definition/definition.ts'
-import type { Entry } from '../core/model/entry.ts'
 import { bug, HoldfastError } from '../core/errors/error.ts'
 import { createRunIds, type RunIds } from '../core/model/run-id.ts'
 import { defaultLimits, type Limits } from '../core/definition/limits.ts'
@@ -10,7 +9,6 @@ import { utf8Weight } from '../core/text/bytes.ts'
 import type { Payloads } from '../core/payload/payload.ts'
 import { withTimeout } from '../core/runtime/backoff.ts'
 import type { Ports } from '../core/runtime/ports.ts'
-import type { Lease, Run } from '../core/model/run.ts'
 import type { Transition } from '../core/model/transition.ts'
 import type {
   BatchOptions,
@@ -19,19 +17,19 @@ import type {
   StartBusy,
   Started,
   Store,
-  StoreEndHints,
-  StoreLimits,
-  StoreSecrets,
 } from '../store.ts'
 import { Batcher } from './batch/batcher.ts'
 import { boundedStore } from './store/bounded-store.ts'
 import { CallTimeouts } from './store/call-timeouts.ts'
 import { createCommitter, type Committer } from './batch/committer.ts'
 import { RunEnds } from './run-ends.ts'
+import type { LocalWorker } from './local-worker.ts'
 import { MailboxReader } from './batch/mailbox-reader.ts'
 import { MessageSender, type OutgoingMessage } from './batch/message-sender.ts'
 import { done, NotDone, CallerTimeouts, type Called, type Caller } from './batch/caller-timeouts.ts'
+import { Instances } from './deciders/instances.ts'
 import { Registry } from './registry.ts'
+import { endHintsOf, limitsOf, secretsOf } from './store/optional-parts.ts'
 import { StoreClock } from './store/store-clock.ts'
 import { createTransact, type TransactionRunner } from './store/transact.ts'
 import { UnclaimedWarning } from './unclaimed-warning.ts'
@@ -54,30 +52,6 @@ export interface EngineOptions {
   readonly tokenKey?: string | undefined
   /** How much callers may ask for at once. @default those of `createHoldfast` */
   readonly limits?: Limits
-}
-
-/** Where a starting run may find a worker in the same process: then its insert already carries the lease. */
-export interface LocalWorker {
-  /** Takes a free slot; null if there is none, or if others have waited longer. */
-  reserve(): Lease | null
-  /** Begins a run that was inserted with that lease. */
-  begin(run: Run, lease: Lease, entries: readonly Entry[]): void
-  /** Gives the slot back. */
-  cancel(): void
-  /** A client has controlled a run: if it is moving here, it learns of that at once. */
-  controlled(run: Run): void
-  /** There is a control request for a run: if it is claimed here and has not begun, it does not begin. May be called for any run. */
-  controlRequested(runId: string): void
-  /** A run has ended: if it is claimed here and has not begun, it does not begin. May be called for any run. */
-  ended(runId: string): void
-  /** A message came for a run: if it is moving here, it learns of that at once. May be called for any run. */
-  messageArrived(runId: string): void
-  /** Whether a run is moving here: then its end is known as soon as it is committed. */
-  isMoving(runId: string): boolean
-  /** It is about to begin runs that are claimed already. */
-  isFilling(): boolean
-  /** Whether the frame of a run that waits is kept here. */
-  isParked(runId: string): boolean
 }
 
 /** How long accepted items may take to reach the store once a Holdfast is being closed. */
@@ -120,6 +94,10 @@ export class Engine {
   prepare: Host['prepare'] = () => {
     throw bug('No client is registered that prepares children')
   }
+  /** Has an input decided on behalf of a run: `Client`. */
+  execute: NonNullable<Host['execute']> = () => {
+    throw bug('No client is registered that has inputs decided')
+  }
   /** Lets a step take place in a transaction; null where the store has none. */
   readonly transact: Transact | null
   readonly untilIntervalMs: number
@@ -128,6 +106,8 @@ export class Engine {
   tokenKey: string | null
   readonly limits: Limits
   readonly unclaimedWarning: UnclaimedWarning
+  /** The instances of deciders that this process decides for. */
+  readonly instances: Instances
   /** The types of which it was said that a key may lack its field. */
   readonly unknownKeys = new Set<string>()
   /** The same, without a bound: only its capabilities are read here. */
@@ -163,6 +143,7 @@ export class Engine {
     this.clock = new StoreClock(ports.clock)
     this.unclaimedWarning = new UnclaimedWarning(store, ports, () => this.clock.now())
     this.mailboxReader = new MailboxReader(store, ports)
+    this.instances = new Instances(this)
     this.runIds = createRunIds(ports)
     this.session = this.runIds.next(0)
     this.transitionPrefix = `${this.session}.`
@@ -313,6 +294,19 @@ export class Engine {
     await withTimeout(this.ports.clock, withinMs, drained)
   }
 
+  /** Makes sure that the time of the store is known: a process that has only read anything does not know it. */
+  async learnTime(): Promise<void> {
+    if (this.clock.now() !== Number.NEGATIVE_INFINITY) return
+    // A session that is over at once: of all that answers with the time, this changes least.
+    const session = this.runIds.next(0)
+    const { now } = await this.store.beat({ session, leaseMs: 1_000, seeksUnknownLeases: false, end: true })
+    this.clock.observe(now)
+  }
+
+  get isClosed(): boolean {
+    return this.closed
+  }
+
   /** Throws CLOSED once it is. */
   assertOpen(): void {
     if (this.closed) throw new HoldfastError('CLOSED', 'This Holdfast is closed. Create a new one to go on.')
@@ -349,18 +343,6 @@ export class Engine {
     })
     if (isReady) this.onReady()
   }
-}
-
-function limitsOf(store: Store): StoreLimits | null {
-  return 'limit' in store ? (store as Store & StoreLimits) : null
-}
-
-function endHintsOf(store: Store): StoreEndHints | null {
-  return 'expectEnds' in store ? (store as Store & StoreEndHints) : null
-}
-
-function secretsOf(store: Store): StoreSecrets | null {
-  return 'tokenKey' in store ? (store as Store & StoreSecrets) : null
 }
 
 /** Says of every topic that the run would wait on how many may. */

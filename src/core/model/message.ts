@@ -39,6 +39,9 @@ export type MessageKind =
    */
   | 'refused'
 
+/** The name of the messages that bring an input to an instance of a decider. */
+export const inputName = 'input'
+
 /** How many messages are read at once: of a whole mailbox, or of each name that was asked for. */
 export const messagesAtOnce = 1_000
 

@@ -34,6 +34,7 @@ export function silentHost(lender: Lender): Host {
     mailbox: unanswered,
     // A child that its workflow refuses is refused at every replay.
     prepare: ({ workflow, input }) => {
+      if (typeof workflow === 'string') return unanswered()
       const checked = workflow.validate(input)
       return checked instanceof Promise ? checked.then(unanswered) : unanswered()
     },

@@ -4,7 +4,7 @@
 import { describe, expect, it } from 'vitest'
 import { jsonCodec } from '../../../../src/core/payload/codec.ts'
 import { Payloads } from '../../../../src/core/payload/payload.ts'
-import { Engine, type LocalWorker } from '../../../../src/engine/engine.ts'
+import { Engine, type LocalWorker } from '../../../../src/engine/local-worker.ts'
 import { MessageSender, type OutgoingMessage } from '../../../../src/engine/batch/message-sender.ts'
 import type { Delivered, Hint, NewMessage } from '../../../../src/store.ts'
 import { MemoryStore } from '../../../../src/stores/memory/store.ts'

@@ -1,0 +1,88 @@
+// The transition that a decided batch becomes: its entries with large payloads offloaded, and the runs that it starts. It is
+// the same whether a worker holds the instance (`lease`) or nobody does (null).
+
+import type { Decided } from '../definition/decider-model.ts'
+import type { Host } from '../definition/definition.ts'
+import type { Draft } from '../model/entry.ts'
+import type { Lease, Run } from '../model/run.ts'
+import type { ChildStart, Outbound, Parking, Transition } from '../model/transition.ts'
+import { effectStart } from './effect-run.ts'
+import { keepPatiently } from './fetch.ts'
+
+/** A run, as far as its writer knows it. */
+export interface WrittenRun extends Pick<Run, 'id' | 'shard' | 'type' | 'version' | 'priority' | 'feed' | 'keyId'> {
+  readonly instanceId: string
+}
+
+export interface DecidedOptions {
+  readonly host: Pick<Host, 'payloads' | 'ports' | 'prepare' | 'transitionId'>
+  readonly run: WrittenRun
+  /** The number of the last entry before the batch. */
+  readonly seq: number
+  readonly lease: Lease | null
+  readonly decided: Decided
+  /** How a holder leaves the run with it; null if it stays. Without a lease the run waits, or ends. */
+  readonly parkIf: Parking | null
+  /** It is still wanted. An offload is tried again only as long as it is. */
+  readonly isWanted: () => boolean
+}
+
+export async function decidedTransition(options: DecidedOptions): Promise<Transition> {
+  const { host, run, seq, lease, decided, parkIf } = options
+  const append = await keptEntries(options)
+  const { end, due } = decided
+  const isLeft = end === null && (lease === null || parkIf !== null)
+  const status = end ?? (isLeft ? 'waiting' : null)
+  return {
+    id: host.transitionId(),
+    runId: run.id,
+    guard: { seq, lease },
+    append,
+    status,
+    due: isLeft ? due : null,
+    parkIf: end === null ? parkIf : null,
+    undo: null,
+    continues: null,
+    takes: decided.takes,
+    outbound: await outboundOf(options),
+    keyId: keyIn(options),
+    feed: run.feed,
+    base: decided.snapshotAt,
+  }
+}
+
+async function keptEntries({ host, run, seq, decided, isWanted }: DecidedOptions): Promise<readonly Draft[]> {
+  const { payloads } = host
+  const { append } = decided
+  if (append.every(({ data }) => data === null || payloads.isKeptAsIs(data))) return append
+  const keep = async (draft: Draft, index: number): Promise<Draft> => {
+    const { kind, name, data } = draft
+    if (data === null || payloads.isKeptAsIs(data)) return draft
+    const place = payloads.place(run.id, seq + 1 + index, kind, name)
+    return { ...draft, data: await keepPatiently(host, data, place, isWanted) } as Draft
+  }
+  return Promise.all(append.map(keep))
+}
+
+/** The key that the row of the run has to name from here on; null if it does already. */
+function keyIn({ host, run, decided }: DecidedOptions): string | null {
+  for (const { data } of decided.append) {
+    const key = data === null ? null : host.payloads.keyOf(data)
+    if (key !== null && key !== run.keyId) return key
+  }
+  return null
+}
+
+async function outboundOf({ host, run, decided }: DecidedOptions): Promise<Outbound | null> {
+  const { effects, starts } = decided
+  if (effects.length + starts.length === 0) return null
+  const { payloads, ports } = host
+  const made: (ChildStart | Promise<ChildStart>)[] = effects.map((request) =>
+    effectStart({ instance: run, request, payloads, digest: ports.digest, transition: host.transitionId() }),
+  )
+  for (const { workflow, input, options } of starts) {
+    const prepared = Promise.resolve(host.prepare({ parentId: run.id, workflow, input, options }))
+    made.push(prepared.then((child) => ({ run: child, awaited: false, onParentEnd: 'abandon' })))
+  }
+  return { starts: await Promise.all(made), watches: [], unwatches: [] }
+}

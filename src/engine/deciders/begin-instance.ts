@@ -1,0 +1,144 @@
+// The first input of an instance: the run is inserted with all that follows from it, in one transaction. If its first inputs are
+// rejected, nothing is inserted.
+//
+// The id of the instance is the idempotency key of its run: unique among all of its type that are not deleted, finished ones
+// too. Its business key is unique among the live ones.
+
+import type { Answer, Decided } from '../../core/definition/decider-model.ts'
+import { HoldfastError } from '../../core/errors/error.ts'
+import type { NewRun } from '../../core/model/new-run.ts'
+import type { Run } from '../../core/model/run.ts'
+import { shardOf } from '../../core/model/run-id.ts'
+import { shardForNew } from '../../core/rules/shard-routing.ts'
+import { decidedTransition, type WrittenRun } from '../../core/runtime/decided-transition.ts'
+import { quotedText } from '../../core/text/printable.ts'
+import { shown } from '../../core/text/suggest.ts'
+import { CachedInstance } from './cached-instance.ts'
+import { EffectLeases } from './effect-leases.ts'
+import type { Call, InstanceActor } from './instance-actor.ts'
+
+/** Answers how many of the calls have their answers now, or that another process has begun the instance. */
+export async function beginInstance(actor: InstanceActor, calls: readonly Call[]): Promise<number | 'again'> {
+  const { engine, definition, id } = actor
+  const shard = shardForNew({ key: null, idempotencyKey: id }, engine.shards, engine.ports.random)
+  const runId = engine.runIds.next(shard)
+  const { type, version, feed } = definition
+  const run: WrittenRun = {
+    id: runId,
+    shard: engine.shards === 1 ? 0 : shardOf(runId) % engine.shards,
+    type,
+    version,
+    priority: 0,
+    feed,
+    keyId: null,
+    instanceId: id,
+  }
+  const fresh = new CachedInstance(engine, definition, run)
+  const offers = calls.map(({ input, command }) => ({ kind: 'call', input, command }) as const)
+  const decided = fresh.instance.decide(offers, { now: engine.clock.now() })
+  if (decided.append.length > 0) {
+    const outcome = await insert(actor, fresh, decided, calls)
+    if (outcome === 'again') return outcome
+    // The caller of the input that another instance has the key of has its error, and the others are decided anew.
+    if (outcome !== null) return refuseKey(calls, decided.answers, outcome)
+    actor.cached = fresh
+  }
+  await actor.answer(fresh, calls, decided.answers)
+  return decided.answers.length
+}
+
+/** Null if the run was inserted; the run that has its key, if one does. */
+async function insert(
+  actor: InstanceActor,
+  fresh: CachedInstance,
+  decided: Decided,
+  calls: readonly Call[],
+): Promise<Run | 'again' | null> {
+  const { engine, definition } = actor
+  const [first, ...rest] = decided.append
+  if (first?.kind !== 'started') throw new HoldfastError('BUG', 'An instance does not begin with its first input.')
+  const creator = calls[creatorOf(decided.answers)] as Call
+  const key = keyOf(actor, creator)
+  const leases = new EffectLeases(engine)
+  try {
+    const { payloads } = engine
+    const place = payloads.place(fresh.run.id, 1, 'started', null)
+    const keyId = payloads.keyOf(first.data)
+    const run: WrittenRun = { ...fresh.run, keyId }
+    const given: NewRun = {
+      id: run.id,
+      shard: run.shard,
+      type: run.type,
+      version: run.version,
+      key,
+      keyScope: 'workflow',
+      idempotencyKey: actor.id,
+      parentId: null,
+      tags: definition.tags,
+      metadata: null,
+      feed: run.feed,
+      keyId,
+      priority: 0,
+      due: null,
+      timeoutMs: null,
+      expiresInMs: null,
+      lease: null,
+      leaseMs: null,
+      transition: engine.transitionId(),
+      first: { ...first, data: await payloads.keep(first.data, place) },
+      then: leases.reserve(
+        await decidedTransition({
+          host: engine,
+          run,
+          seq: 1,
+          lease: null,
+          decided: { ...decided, append: rest },
+          parkIf: null,
+          isWanted: () => !engine.isClosed,
+        }),
+      ),
+    }
+    const started = await engine.start(given)
+    if (!started.created) return started.taken === 'key' ? started.run : 'again'
+    fresh.run = run
+    fresh.instance.committed(started.run.createdAt)
+    actor.noteCommitted(fresh, given.then as NonNullable<NewRun['then']>)
+    leases.begin(started.leased, started.run.createdAt)
+    return null
+  } finally {
+    leases.giveBack()
+  }
+}
+
+/** The input that the instance begins with: rejected ones before it leave nothing. */
+function creatorOf(answers: readonly Answer[]): number {
+  return answers.findIndex(({ outcome }) => outcome === 'accepted')
+}
+
+function keyOf({ engine, definition }: InstanceActor, { input }: Call): string | null {
+  const key = definition.model.uniqueKeyOf(input)
+  if (key === null || engine.shards === 1) return key
+  throw new HoldfastError(
+    'INVALID_OPTION',
+    `Decider ${quotedText(definition.type)} has a uniqueKey, and this store spreads runs over ${engine.shards} shards, by the ids of ` +
+      'instances: there no second key can be unique. Make it the id.',
+  )
+}
+
+function refuseKey(calls: readonly Call[], answers: readonly Answer[], rival: Run): 'again' | number {
+  const at = creatorOf(answers)
+  const error = new HoldfastError(
+    'RUN_EXISTS',
+    `The live instance ${shown(rival.idempotencyKey)} of decider ${quotedText(rival.type)} has the unique key ${shown(rival.key)}. ` +
+      'The key is free when that instance is over.',
+    { details: { runId: rival.id, type: rival.type, id: rival.idempotencyKey, key: rival.key, status: rival.status } },
+  )
+  // Those before it were rejected on the state of an instance that does not exist, and that is still so.
+  for (const [index, call] of calls.slice(0, at + 1).entries()) {
+    const answer = answers[index] as Answer
+    if (index === at) call.reject(error)
+    else if (answer.outcome === 'rejected') call.resolve(answer)
+    else if (answer.outcome === 'failed') call.reject(answer.error)
+  }
+  return at + 1
+}

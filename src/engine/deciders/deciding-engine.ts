@@ -1,0 +1,26 @@
+// The engine, as far as instances of deciders need it.
+
+import type { Host } from '../../core/definition/definition.ts'
+import type { Limits } from '../../core/definition/limits.ts'
+import type { NewRun } from '../../core/model/new-run.ts'
+import type { RunIds } from '../../core/model/run-id.ts'
+import type { Delivered, Started, Store } from '../../store.ts'
+import type { OutgoingMessage } from '../batch/message-sender.ts'
+import type { LocalWorker } from '../local-worker.ts'
+import type { Registry } from '../registry.ts'
+
+export interface DecidingEngine extends Pick<Host, 'ports' | 'payloads' | 'prepare' | 'transitionId' | 'commit'> {
+  readonly store: Store
+  readonly registry: Registry
+  readonly clock: { now(): number }
+  readonly runIds: RunIds
+  readonly limits: Limits
+  readonly shards: number
+  readonly isClosed: boolean
+  readonly localWorker: LocalWorker | null
+  /** A run may have become claimable. */
+  onReady(): void
+  learnTime(): Promise<void>
+  start(run: NewRun): Promise<Started>
+  send(message: OutgoingMessage): Promise<Delivered>
+}

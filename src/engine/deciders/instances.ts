@@ -1,0 +1,99 @@
+// The instances that this process decides for: one actor for each that is in use, and the state of those that were used last, as
+// far as they fit into a bound of bytes. Losing one costs a read of its journal, never correctness.
+
+import { isDecider, type DeciderDefinition } from '../../core/definition/decider-model.ts'
+import type { Acknowledged, EffectOutcome } from '../../core/definition/definition.ts'
+import type { Transition } from '../../core/model/transition.ts'
+import type { DecidingEngine } from './deciding-engine.ts'
+import type { CachedInstance } from './cached-instance.ts'
+import { InstanceActor, type InputAnswer, type InstanceKeeper } from './instance-actor.ts'
+
+/** How many bytes of folded journals are kept. */
+const mostBytes = 64 * 1024 * 1024
+
+export class Instances implements InstanceKeeper {
+  private readonly engine: DecidingEngine
+  private readonly most: number
+  /** In the order of their last use. */
+  private readonly actors = new Map<string, InstanceActor>()
+  private readonly watched = new Map<string, () => void>()
+  private bytes = 0
+  private readonly weights = new Map<string, number>()
+
+  constructor(engine: DecidingEngine, most = mostBytes) {
+    this.engine = engine
+    this.most = most
+  }
+
+  /** Has an input decided: settles once that is committed. Rejects if it could not be decided. */
+  execute(
+    definition: DeciderDefinition,
+    { id, input, command }: { readonly id: string; readonly input: unknown; readonly command: string | null },
+  ): Promise<InputAnswer> {
+    return this.actor(definition, id).execute(input, command)
+  }
+
+  /** The instance as the store has it; null if there is none. */
+  async current(definition: DeciderDefinition, id: string): Promise<CachedInstance | null> {
+    return this.actor(definition, id).current()
+  }
+
+  /** Commits the end of an effect, and what its instance decides because of it. */
+  settle(outcome: EffectOutcome, end: Transition): Promise<Acknowledged> {
+    const { type, version, id } = outcome.instance
+    const definition = this.engine.registry.find(type, version)
+    if (definition === undefined || !isDecider(definition)) return this.engine.commit(end)
+    return this.actor(definition, id).settle(outcome, end)
+  }
+
+  /** Calls `look` when a worker of this process may have decided something for the instance of that run. */
+  watch(runId: string, look: () => void): void {
+    this.watched.set(runId, look)
+  }
+
+  unwatch(runId: string): void {
+    this.watched.delete(runId)
+  }
+
+  /** A worker of this process has parked or ended a run. */
+  left(runId: string): void {
+    this.watched.get(runId)?.()
+  }
+
+  private actor(definition: DeciderDefinition, id: string): InstanceActor {
+    const name = nameOf(definition.type, id)
+    const known = this.actors.get(name)
+    if (known !== undefined) {
+      this.actors.delete(name)
+      this.actors.set(name, known)
+      return known
+    }
+    const actor = new InstanceActor(this.engine, definition, id, this)
+    this.actors.set(name, actor)
+    return actor
+  }
+
+  /** Nothing is under way for an instance: it may be forgotten from here on. */
+  rested(actor: InstanceActor): void {
+    const name = nameOf(actor.definition.type, actor.id)
+    if (this.actors.get(name) !== actor) return
+    this.weigh(name, actor.bytes)
+    for (const [oldest, one] of this.actors) {
+      if (this.bytes <= this.most) return
+      if (!one.isIdle) continue
+      this.actors.delete(oldest)
+      this.weigh(oldest, 0)
+    }
+  }
+
+  private weigh(name: string, bytes: number): void {
+    this.bytes += bytes - (this.weights.get(name) ?? 0)
+    if (bytes === 0) this.weights.delete(name)
+    else this.weights.set(name, bytes)
+  }
+}
+
+/** The types of deciders have no line break. */
+function nameOf(type: string, id: string): string {
+  return `${type}\n${id}`
+}

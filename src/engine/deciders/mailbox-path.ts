@@ -1,0 +1,128 @@
+// Inputs that could not be decided here at once: a worker holds the instance, or other processes were always first. Each lies in
+// the mailbox under the id of its command, so whoever decides it decides it once; and the journal, which this process reads
+// again and again, says what became of it. Where no worker takes them, they are decided here after all, under the same ids.
+
+import { HoldfastError } from '../../core/errors/error.ts'
+import { randomUuid, type Cancel } from '../../core/runtime/ports.ts'
+import { createBackoffDelays } from '../../core/runtime/backoff.ts'
+import type { Call, InstanceActor, InstanceKeeper } from './instance-actor.ts'
+import { inputMessage } from './input-message.ts'
+
+/** Between two looks at the journal. */
+const pauses = { firstMs: 5, longestMs: 500 }
+
+/** So many looks a worker has to take them: then they are decided here, if nobody holds the instance. */
+const looksForWorkers = 4
+
+export class MailboxPath {
+  private readonly actor: InstanceActor
+  private readonly keeper: InstanceKeeper
+  /** By the ids of their commands. */
+  private readonly waiting = new Map<string, Call[]>()
+  private isLooking = false
+  private wake: (() => void) | null = null
+
+  constructor(actor: InstanceActor, keeper: InstanceKeeper) {
+    this.actor = actor
+    this.keeper = keeper
+  }
+
+  get isWaiting(): boolean {
+    return this.waiting.size > 0
+  }
+
+  /** Puts inputs into the mailbox, in order. */
+  async send(calls: readonly Call[]): Promise<void> {
+    await Promise.all(calls.map((call) => this.sendOne(call).catch(call.reject)))
+    if (this.waiting.size > 0 && !this.isLooking) void this.lookOn()
+  }
+
+  private async sendOne(call: Call): Promise<void> {
+    const { actor } = this
+    const { engine, cached } = actor
+    if (cached === null) return actor.add(call)
+    call.command ??= randomUuid(engine.ports.random)
+    const { command } = call
+    const message = await inputMessage(engine, cached.run.id, call.input, command)
+    const { outcome } = await engine.send(message)
+    if (outcome === 'full') throw mailboxFull(actor)
+    if (outcome === 'delivered' || outcome === 'queued') {
+      const others = this.waiting.get(command)
+      if (others === undefined) this.waiting.set(command, [call])
+      else others.push(call)
+      return
+    }
+    // It is over, or was removed: that is read from its journal.
+    actor.cached = null
+    actor.add(call)
+  }
+
+  private async lookOn(): Promise<void> {
+    const { engine, cached } = this.actor
+    const { clock, random } = engine.ports
+    const runId = cached?.run.id ?? ''
+    this.isLooking = true
+    this.keeper.watch(runId, () => this.wake?.())
+    let delay = createBackoffDelays(random, pauses)
+    for (let looks = 1; this.waiting.size > 0; looks += 1) {
+      let cancel: Cancel = () => undefined
+      await new Promise<void>((resolve) => {
+        this.wake = resolve
+        cancel = clock.after(delay(), resolve)
+      })
+      cancel()
+      this.wake = null
+      const before = this.waiting.size
+      try {
+        await this.lookOnce(looks)
+      } catch (error) {
+        this.fail(error)
+      }
+      if (this.waiting.size < before) delay = createBackoffDelays(random, pauses)
+    }
+    this.keeper.unwatch(runId)
+    this.isLooking = false
+    this.actor.rested()
+  }
+
+  private async lookOnce(looks: number): Promise<void> {
+    const { actor } = this
+    const { engine } = actor
+    if (engine.isClosed) throw new HoldfastError('CLOSED', 'This Holdfast was closed before the input was decided.')
+    const cached = await actor.current()
+    if (cached === null) return this.decideHere()
+    for (const [command, calls] of this.waiting) {
+      const known = cached.instance.find(command)
+      if (known === null) continue
+      this.waiting.delete(command)
+      const answers = calls.map(() => ({ outcome: 'duplicate', of: known, first: null }) as const)
+      await actor.answer(cached, calls, answers)
+    }
+    if (this.waiting.size === 0) return
+    if (cached.instance.isOver) return this.decideHere()
+    if (looks % looksForWorkers !== 0) return
+    const [run] = await engine.store.get([cached.run.id])
+    if (run?.status === 'waiting') this.decideHere()
+  }
+
+  private decideHere(): void {
+    const calls = [...this.waiting.values()].flat()
+    this.waiting.clear()
+    for (const call of calls) this.actor.add(call)
+  }
+
+  private fail(error: unknown): void {
+    const calls = [...this.waiting.values()].flat()
+    this.waiting.clear()
+    for (const { reject } of calls) reject(error)
+  }
+}
+
+function mailboxFull({ definition, id, engine }: InstanceActor): HoldfastError {
+  return new HoldfastError(
+    'MAILBOX_FULL',
+    `The mailbox of instance "${id}" of decider "${definition.type}" is full: it takes at most ${engine.limits.mailbox} inputs that are ` +
+      'not decided yet. Send it again later, or raise the limit.',
+    { details: { type: definition.type, id, limit: 'mailbox', most: engine.limits.mailbox } },
+  )
+}
