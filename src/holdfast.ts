@@ -12,6 +12,8 @@ import {
 } from './client/control/bulk-control.ts'
 import type { BulkOptions, BulkOutcome } from './client/control/bulk-pages.ts'
 import { Client, type ActiveRun, type VersionFor } from './client/client.ts'
+import { executeInput } from './client/deciders/execute.ts'
+import { deciderMethods, type DeciderMethods } from './client/deciders/methods.ts'
 import { discardDeadLetter, listDeadLetters, retryDeadLetter } from './client/send/dead-letters.ts'
 import {
   checkInvariants,
@@ -81,7 +83,7 @@ import { Worker } from './worker/worker.ts'
 
 export type { HoldfastOptions }
 
-export interface Holdfast extends Starter, Sender {
+export interface Holdfast extends Starter, Sender, DeciderMethods {
   /**
    * Holdfast inside a transaction of yours: its starts, messages and cancellations take effect if and only if your
    * transaction commits. `tx` is the transaction object of your library; `docs/transactions.md` has an example for each.
@@ -270,6 +272,7 @@ function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly)
   }
   const closeOnce = (): Promise<void> => (closing ??= close())
   engine.prepare = client.prepareChild
+  engine.execute = (decider, input, options) => executeInput(engine, decider, input, options)
 
   return {
     ...changes(engine, client),
@@ -323,7 +326,7 @@ function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly)
   }
 }
 
-type Changes = Starter & Sender & Pick<Holdfast, 'cancel' | 'pause' | 'resume' | 'retry' | 'remove'>
+type Changes = Starter & Sender & DeciderMethods & Pick<Holdfast, 'cancel' | 'pause' | 'resume' | 'retry' | 'remove'>
 
 const noWorkflows =
   'This worker begins no run, because no workflow is registered here: createHoldfast({ workflows: […] }) names those that it ' +
@@ -337,6 +340,7 @@ function changes(engine: Engine, client: Client): Changes {
   ) => Promise<OperationResult<Given>>
   const submitBatch = submitter.submitBatch.bind(submitter) as Sender['submitBatch']
   return {
+    ...deciderMethods(engine, submit),
     start: client.start.bind(client) as Starter['start'],
     signal: (to: Target, name: string | Topic, payload?: unknown, options?: SignalOptions) =>
       submit(operation.signal(to, name, payload, options)),

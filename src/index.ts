@@ -8,6 +8,35 @@ export {
   type RunningWorker,
 } from './holdfast.ts'
 export { workflow, type Body, type Workflow, type WorkflowOptions } from './functions/api/workflow.ts'
+export {
+  decider,
+  decision,
+  reject,
+  type DeadTimer,
+  type Decider,
+  type DeciderOptions,
+  type DeciderTypes,
+  type DecideTools,
+  type Decision,
+  type DedupOptions,
+  type EffectHandler,
+  type EffectOption,
+  type Outcome,
+  type Rejected,
+  type SignalTarget,
+  type TimerTime,
+  type Typed,
+} from './deciders/index.ts'
+export type { EffectTools } from './core/definition/decider-model.ts'
+export type { Enqueued, Enqueuer, Executed, ExecuteOptions, Executor } from './client/deciders/executor.ts'
+export type {
+  Backlog,
+  EventCause,
+  EventsOptions,
+  HistoricEvent,
+  InstanceReader,
+} from './client/deciders/instance-reader.ts'
+export type { InputSource } from './core/model/entry.ts'
 export type {
   ChildOptions,
   Context,

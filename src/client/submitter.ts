@@ -8,6 +8,8 @@ import { checkOptions, didYouMean, shown } from '../core/text/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
 import { checkAbortSignal, type AbortOption } from './abort-option.ts'
 import type { Client, PreparedStart } from './client.ts'
+import { enqueueInput } from './deciders/enqueue.ts'
+import { executeInput } from './deciders/execute.ts'
 import { completeToken } from './send/complete.ts'
 import { operationFields, type Operation, type OperationKind, type SettledOperation } from './operation.ts'
 import { idOf } from './run-reference.ts'
@@ -41,6 +43,10 @@ export class Submitter {
         return sendOrStart(engine, client, operation)
       case 'complete':
         return completeToken(engine, operation.token, operation.value, operation.options)
+      case 'execute':
+        return executeInput(engine, operation.decider, operation.input, operation.options)
+      case 'enqueue':
+        return enqueueInput(engine, operation.decider, operation.input, operation.options)
       case 'cancel':
         return cancelRun(engine, idOf(operation.run), operation.options)
       case 'pause':

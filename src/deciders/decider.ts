@@ -1,7 +1,7 @@
 // `decider()`: the definition of an event-sourced workflow. This file checks the options, and makes the rules that the fold and
 // the decisions work with.
 
-import type { DeciderDefinition, DeciderModel, EffectModel } from '../core/definition/decider-model.ts'
+import type { DeciderModel, DeciderTypes, EffectModel, TypedDecider } from '../core/definition/decider-model.ts'
 import type { Definition, TypedDefinition } from '../core/definition/definition.ts'
 import { toMs } from '../core/definition/duration.ts'
 import { checkTags } from '../core/definition/labels.ts'
@@ -24,18 +24,9 @@ import { InstanceFrame } from './frame/instance-frame.ts'
 import { Instance } from './instance.ts'
 import type { DeciderRules } from './rules.ts'
 
-/** The types of a decider. */
-export interface DeciderTypes {
-  readonly state: unknown
-  readonly input: unknown
-  readonly event: unknown
-  readonly effect: unknown
-  readonly rejection: unknown
-}
-
 /** An event-sourced workflow. Its output is its last state. */
 export interface Decider<Types extends DeciderTypes = DeciderTypes>
-  extends Omit<TypedDefinition<Types['input'], Types['state']>, 'types' | 'style'>, DeciderDefinition {
+  extends Omit<TypedDefinition<Types['input'], Types['state']>, 'types' | 'style'>, TypedDecider<Types> {
   /** Its functions, for tests. */
   readonly rules: DeciderRules
   /** Only for the compiler; there is no such value. */

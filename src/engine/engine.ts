@@ -13,7 +13,7 @@ import type { Transition } from '../core/model/transition.ts'
 import type {
   BatchOptions,
   Delivered,
-  NewRun,
+  RunStart,
   StartBusy,
   Started,
   Store,
@@ -21,7 +21,7 @@ import type {
 import { Batcher } from './batch/batcher.ts'
 import { boundedStore } from './store/bounded-store.ts'
 import { CallTimeouts } from './store/call-timeouts.ts'
-import { createCommitter, type Committer } from './batch/committer.ts'
+import { createCommitter, weightOf, type Committer } from './batch/committer.ts'
 import { RunEnds } from './run-ends.ts'
 import type { LocalWorker } from './local-worker.ts'
 import { MailboxReader } from './batch/mailbox-reader.ts'
@@ -114,8 +114,8 @@ export class Engine {
   private readonly given: Store
   private readonly watch: CallTimeouts
   private readonly committer: Committer
-  private readonly starter: Batcher<Caller<NewRun>, Started | StartBusy | NotDone, Started>
-  private readonly callerTimeouts: CallerTimeouts<NewRun>
+  private readonly starter: Batcher<Caller<RunStart>, Started | StartBusy | NotDone, Started>
+  private readonly callerTimeouts: CallerTimeouts<RunStart>
   private readonly mailboxReader: MailboxReader
   private readonly messageSender: MessageSender
   private transitions = 0
@@ -162,8 +162,8 @@ export class Engine {
       flush: (callers, how) => this.callerTimeouts.flush(callers, (runs) => this.insert(runs, how), how),
       isAnswering,
       limitMs,
-      sizeOf: ({ given: { first, metadata, messages } }) => {
-        const bytes = 200 + utf8Weight(first.data) + utf8Weight(metadata)
+      sizeOf: ({ given: { first, metadata, messages, decided = null } }) => {
+        const bytes = 200 + utf8Weight(first.data) + utf8Weight(metadata) + (decided === null ? 0 : weightOf(decided))
         return messages === undefined ? bytes : messages.reduce((sum, { data }) => sum + utf8Weight(data), bytes)
       },
       isBusy: (answer) => !(answer instanceof NotDone) && answer.taken === 'busy',
@@ -265,11 +265,11 @@ export class Engine {
   }
 
   /** Inserts a run; waits when too many are on their way already. */
-  start(run: NewRun, abortSignal?: AbortSignal): Promise<Started> {
+  start(run: RunStart, abortSignal?: AbortSignal): Promise<Started> {
     return this.callerTimeouts.submit(this.starter, run, itself, abortSignal)
   }
 
-  private async insert(runs: readonly NewRun[], options: BatchOptions): Promise<readonly (Started | StartBusy)[]> {
+  private async insert(runs: readonly RunStart[], options: BatchOptions): Promise<readonly (Started | StartBusy)[]> {
     const started = await this.store.start(runs, options)
     const created = started.find((answer) => answer.created)?.run
     if (created) this.clock.observe(created.createdAt)
@@ -360,7 +360,7 @@ function itself<Item>(item: Item): Item {
 }
 
 /** How a start is called in errors. One that came with a signal is repeated by the id of that. */
-function calledStart({ id, messages }: NewRun): Called {
+function calledStart({ id, messages }: RunStart): Called {
   const [draft] = messages ?? []
   if (draft === undefined) {
     const again = `Start it again with { id: '${id}' } and the same input: that is one run, whether or not this start took effect.`

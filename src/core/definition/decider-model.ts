@@ -24,6 +24,21 @@ export interface DeciderDefinition extends Definition {
   readonly model: DeciderModel
 }
 
+/** The types of a decider. */
+export interface DeciderTypes {
+  readonly state: unknown
+  readonly input: unknown
+  readonly event: unknown
+  readonly effect: unknown
+  readonly rejection: unknown
+}
+
+/** A decider whose types the compiler knows. */
+export interface TypedDecider<Types extends DeciderTypes = DeciderTypes> extends DeciderDefinition {
+  /** Only for the compiler; there is no such value. */
+  readonly types?: Types & { readonly output: Types['state'] }
+}
+
 export function isDecider(definition: Definition): definition is DeciderDefinition {
   return definition.style === 'decider' && 'model' in definition
 }

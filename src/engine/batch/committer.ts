@@ -49,10 +49,11 @@ function isCommitted(answer: Committed): answer is Extract<Committed, { outcome:
 /** The size of a transition besides its entries. */
 const overheadBytes = 100
 
-function weightOf({ append, outbound = null }: Transition): number {
+/** The approximate size of a transition in bytes. */
+export function weightOf({ append, outbound = null, settles = null }: Transition): number {
   let bytes = overheadBytes + (outbound === null ? 0 : startsSizeOf(outbound.starts))
   for (const draft of append) bytes += sizeOf(draft)
-  return bytes
+  return settles === null ? bytes : bytes + weightOf(settles)
 }
 
 export function acknowledge(transition: Transition, answer: Committed, last: boolean): Acknowledged {

@@ -6,9 +6,10 @@
 
 import type { Answer, Decided } from '../../core/definition/decider-model.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
-import type { NewRun } from '../../core/model/new-run.ts'
+import type { RunStart } from '../../core/model/run-start.ts'
 import type { Run } from '../../core/model/run.ts'
 import { shardOf } from '../../core/model/run-id.ts'
+import type { Transition } from '../../core/model/transition.ts'
 import { shardForNew } from '../../core/rules/shard-routing.ts'
 import { decidedTransition, type WrittenRun } from '../../core/runtime/decided-transition.ts'
 import { quotedText } from '../../core/text/printable.ts'
@@ -65,7 +66,7 @@ async function insert(
     const place = payloads.place(fresh.run.id, 1, 'started', null)
     const keyId = payloads.keyOf(first.data)
     const run: WrittenRun = { ...fresh.run, keyId }
-    const given: NewRun = {
+    const given: RunStart = {
       id: run.id,
       shard: run.shard,
       type: run.type,
@@ -86,7 +87,7 @@ async function insert(
       leaseMs: null,
       transition: engine.transitionId(),
       first: { ...first, data: await payloads.keep(first.data, place) },
-      then: leases.reserve(
+      decided: leases.reserve(
         await decidedTransition({
           host: engine,
           run,
@@ -102,7 +103,7 @@ async function insert(
     if (!started.created) return started.taken === 'key' ? started.run : 'again'
     fresh.run = run
     fresh.instance.committed(started.run.createdAt)
-    actor.noteCommitted(fresh, given.then as NonNullable<NewRun['then']>)
+    actor.noteCommitted(fresh, given.decided as Transition)
     leases.begin(started.leased, started.run.createdAt)
     return null
   } finally {

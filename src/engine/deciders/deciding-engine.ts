@@ -2,7 +2,7 @@
 
 import type { Host } from '../../core/definition/definition.ts'
 import type { Limits } from '../../core/definition/limits.ts'
-import type { NewRun } from '../../core/model/new-run.ts'
+import type { RunStart } from '../../core/model/run-start.ts'
 import type { RunIds } from '../../core/model/run-id.ts'
 import type { Delivered, Started, Store } from '../../store.ts'
 import type { OutgoingMessage } from '../batch/message-sender.ts'
@@ -21,6 +21,6 @@ export interface DecidingEngine extends Pick<Host, 'ports' | 'payloads' | 'prepa
   /** A run may have become claimable. */
   onReady(): void
   learnTime(): Promise<void>
-  start(run: NewRun): Promise<Started>
+  start(run: RunStart): Promise<Started>
   send(message: OutgoingMessage): Promise<Delivered>
 }

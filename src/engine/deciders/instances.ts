@@ -16,6 +16,8 @@ export class Instances implements InstanceKeeper {
   private readonly most: number
   /** In the order of their last use. */
   private readonly actors = new Map<string, InstanceActor>()
+  /** The last call of `inOrder` for each instance, until it has submitted what it does. */
+  private readonly turns = new Map<string, Promise<void>>()
   private readonly watched = new Map<string, () => void>()
   private bytes = 0
   private readonly weights = new Map<string, number>()
@@ -44,6 +46,29 @@ export class Instances implements InstanceKeeper {
     const definition = this.engine.registry.find(type, version)
     if (definition === undefined || !isDecider(definition)) return this.engine.commit(end)
     return this.actor(definition, id).settle(outcome, end)
+  }
+
+  /**
+   * Calls `work` for one instance after the other call of it has submitted what it does: so inputs are enqueued in the order of
+   * the calls, and the store is not awaited for each.
+   */
+  async inOrder<Result>(
+    definition: DeciderDefinition,
+    id: string,
+    work: (submitted: () => void) => Promise<Result>,
+  ): Promise<Result> {
+    const name = nameOf(definition.type, id)
+    const before = this.turns.get(name)
+    let submitted = (): void => undefined
+    const turn = new Promise<void>((resolve) => (submitted = resolve))
+    this.turns.set(name, turn)
+    await before
+    try {
+      return await work(submitted)
+    } finally {
+      submitted()
+      if (this.turns.get(name) === turn) this.turns.delete(name)
+    }
   }
 
   /** Calls `look` when a worker of this process may have decided something for the instance of that run. */

@@ -6,7 +6,7 @@ import { HoldfastError } from '../../core/errors/error.ts'
 import { randomUuid, type Cancel } from '../../core/runtime/ports.ts'
 import { createBackoffDelays } from '../../core/runtime/backoff.ts'
 import type { Call, InstanceActor, InstanceKeeper } from './instance-actor.ts'
-import { inputMessage } from './input-message.ts'
+import { inputMessage, inputsFull } from './input-message.ts'
 
 /** Between two looks at the journal. */
 const pauses = { firstMs: 5, longestMs: 500 }
@@ -45,7 +45,7 @@ export class MailboxPath {
     const { command } = call
     const message = await inputMessage(engine, cached.run.id, call.input, command)
     const { outcome } = await engine.send(message)
-    if (outcome === 'full') throw mailboxFull(actor)
+    if (outcome === 'full') throw inputsFull(engine.limits, actor.definition.type, actor.id)
     if (outcome === 'delivered' || outcome === 'queued') {
       const others = this.waiting.get(command)
       if (others === undefined) this.waiting.set(command, [call])
@@ -116,13 +116,4 @@ export class MailboxPath {
     this.waiting.clear()
     for (const { reject } of calls) reject(error)
   }
-}
-
-function mailboxFull({ definition, id, engine }: InstanceActor): HoldfastError {
-  return new HoldfastError(
-    'MAILBOX_FULL',
-    `The mailbox of instance "${id}" of decider "${definition.type}" is full: it takes at most ${engine.limits.mailbox} inputs that are ` +
-      'not decided yet. Send it again later, or raise the limit.',
-    { details: { type: definition.type, id, limit: 'mailbox', most: engine.limits.mailbox } },
-  )
 }
