@@ -165,7 +165,10 @@ export class InstanceActor {
     const { instance } = cached
     const decided = instance.decide(calls.map(offerOf), { now: this.engine.clock.now() })
     if (decided.append.length === 0) {
-      const isFinal = decided.answers.every(({ outcome }) => outcome === 'duplicate')
+      // A known id stays known; a window of contents may have moved on.
+      const isFinal = decided.answers.every(
+        (answer, at) => answer.outcome === 'duplicate' && instance.find(calls[at]?.command ?? '') === answer.of,
+      )
       if (!isFinal && !(await cached.isCurrent())) return this.refresh(cached)
       await this.answer(cached, calls, decided.answers)
       return decided.answers.length
