@@ -9,6 +9,7 @@ import { atMost, type Limits } from '../../core/definition/limits.ts'
 import { isPassedOnId } from '../../core/model/message.ts'
 import type { Payloads } from '../../core/payload/payload.ts'
 import { messagePlaceOf, topicPlace, type Place } from '../../core/payload/place.ts'
+import { sentPrefix } from '../../core/model/sent.ts'
 import { refusalOf } from '../../core/payload/refusal.ts'
 import type { RunStatus } from '../../core/model/run.ts'
 import { quotedText } from '../../core/text/printable.ts'
@@ -68,7 +69,7 @@ export interface PreparedSend<Outcome> {
 }
 
 /** Ids that begin like this are made by the engine, for its own messages. */
-const reservedIds = ['token:', 'ended:', 'refused:', 'broadcast:']
+const reservedIds = ['token:', 'ended:', 'refused:', 'broadcast:', sentPrefix]
 
 /** Checks the payload of a signal. Throws INVALID_NAME, INVALID_OPTION or INVALID_INPUT. @internal */
 export async function signalPayloadOf(

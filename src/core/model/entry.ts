@@ -4,6 +4,7 @@
 
 import type { Crowded, Ended, MessageKind, Refused } from './message.ts'
 import type { PauseReason } from './run.ts'
+import type { BroadcastMeta, SignalMeta } from './sent.ts'
 import type { RecordedCondition } from './wait-condition.ts'
 
 /** What a transition appends: an entry that does not yet have its place and time. */
@@ -65,8 +66,18 @@ export type Draft =
   | { readonly kind: 'timer-failed'; readonly name: string; readonly meta: AttemptMeta; readonly data: string }
   /** A decider started another run: `name` is its type. Its input is in its own journal. */
   | { readonly kind: 'start-sent'; readonly name: string; readonly meta: null; readonly data: null }
-  /** A decider sent a signal: `name`. Its payload is in the mailbox of its target. */
-  | { readonly kind: 'signal-sent'; readonly name: string; readonly meta: null; readonly data: null }
+  /**
+   * A signal was sent with this entry. `name` is the identity of the call, or the name of the signal if a decider sent it;
+   * `data` is its payload. Both others are null if there was no run to send it to.
+   */
+  | {
+      readonly kind: 'signal-sent'
+      readonly name: string
+      readonly meta: SignalMeta | null
+      readonly data: string | null
+    }
+  /** The same of a broadcast to a topic. */
+  | { readonly kind: 'broadcast-sent'; readonly name: string; readonly meta: BroadcastMeta; readonly data: string }
   /** The fold of all entries before it: `data`. Nothing depends on it: without it the journal is read from its beginning. */
   | { readonly kind: 'snapshot'; readonly name: null; readonly meta: SnapshotMeta; readonly data: string }
   /** A line of the run's own log. */
@@ -136,6 +147,7 @@ const kinds: Readonly<Record<Draft['kind'], true>> = {
   'timer-failed': true,
   'start-sent': true,
   'signal-sent': true,
+  'broadcast-sent': true,
   snapshot: true,
   logged: true,
   issued: true,

@@ -17,6 +17,7 @@ import type { Due } from './due.ts'
 import type { Damaged, Draft } from './entry.ts'
 import type { WaitTarget } from './wait-target.ts'
 import type { NewRun } from './new-run.ts'
+import { isSending } from './sent.ts'
 import { mayMove, type Lease, type Run, type RunStatus, type UndoState } from './run.ts'
 
 /** The most entries of a transition, merged or not. */
@@ -79,7 +80,10 @@ export interface Transition {
     readonly seq: number
     readonly lease: Lease
   }
-  /** At least one entry, except when the run is parked again and nothing new happened. */
+  /**
+   * At least one entry, except when the run is parked again and nothing new happened. Entries of messages that the run sends
+   * (`core/model/sent.ts`) are delivered with the commit.
+   */
   readonly append: readonly Draft[]
   /** The status that it leads to, or null for a checkpoint: the run stays leased. */
   readonly status: NextStatus | null
@@ -259,6 +263,11 @@ export function undoOf(append: readonly Draft[]): UndoState | null {
 /** The undo state of a run after a transition: `due` never goes back. */
 export function undoAfter(before: UndoState, said: UndoState | null): UndoState {
   return said === null || before === 'due' ? before : said
+}
+
+/** Whether it sends messages, to runs or to topics: its entries say which. */
+export function sends({ append }: Pick<Transition, 'append'>): boolean {
+  return append.some(isSending)
 }
 
 /** Whether `second` may be merged into `first`. */

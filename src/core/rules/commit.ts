@@ -3,8 +3,8 @@
 //
 // A transition is judged first: it may repeat one that was committed, or be refused. Then it takes effect, in this order: its
 // entries are appended, so that the feed has them before it has those of children; its messages leave the mailbox; the run
-// begins or ceases to watch others; its children begin to exist; the lease ends, unless a message or a control request has
-// come that the holder must see; and the runs that wait on this run are notified if it has ended.
+// begins or ceases to watch others; its children begin to exist; what it sends is delivered; the lease ends, unless a message
+// or a control request has come that the holder must see; and the runs that wait on this run are notified if it has ended.
 //
 // A store may have a cheaper way for usual transitions, one fenced statement; its result has to be the same as here.
 
@@ -14,7 +14,16 @@ import { bug } from '../errors/error.ts'
 import { bindChild, conclude, refuseChild, unwatch, watch } from './messages/exchange.ts'
 import type { Started } from '../model/new-run.ts'
 import { holds, isTerminal, type Run, type ControlRequest } from '../model/run.ts'
-import { assertLegal, endsLease, isParkedBy, objection, type ChildStart, type Transition } from '../model/transition.ts'
+import { sendAll } from './messages/send.ts'
+import {
+  assertLegal,
+  endsLease,
+  isParkedBy,
+  objection,
+  sends,
+  type ChildStart,
+  type Transition,
+} from '../model/transition.ts'
 
 export type Committed =
   | {
@@ -153,9 +162,12 @@ export function endCommit(
   transition: Transition,
   started: readonly Started[],
 ): Committed {
-  const { outbound = null } = transition
+  const { outbound = null, guard, append } = transition
+  const isSender = sends(transition)
   if (outbound !== null) bindChildren(work, moved, outbound.starts, started)
-  const kept = outbound === null ? moved : work.present(moved)
+  if (isSender) sendAll(work, moved, guard.seq, append)
+  // It may have sent to itself, too.
+  const kept = outbound === null && !isSender ? moved : work.present(moved)
   // A run that waits on a run that is over by now has its message already.
   const released = endsLease(kept, transition, messageCheck(work, transition))
   const { seq, inbox } = kept

@@ -29,6 +29,7 @@ import { parentEndCases } from './runs/parent-end.ts'
 import { pauseCases } from './control/pause.ts'
 import { payloadKeyCases } from './claims/payload-keys.ts'
 import { queueCases } from './messages/queue.ts'
+import { sendCases } from './messages/send.ts'
 import { quotaCases } from './messages/quotas.ts'
 import { readCases } from './commits/read.ts'
 import { releaseCases } from './claims/release.ts'
@@ -109,4 +110,5 @@ export const storeContract: readonly ContractCase[] = [
   ...hintCases,
   ...userTransactionCases,
   ...quotaCases,
+  ...sendCases,
 ]

@@ -15,7 +15,8 @@ import {
   type StartingWork,
 } from '../../../core/rules/commit.ts'
 import { isTerminal, type Run } from '../../../core/model/run.ts'
-import type { Transition } from '../../../core/model/transition.ts'
+import { outgoingIn } from '../../../core/rules/messages/send.ts'
+import { sends, type Transition } from '../../../core/model/transition.ts'
 import type { SubscriberCounts } from '../../subscriber-counts.ts'
 import { PostgresUnitOfWork } from '../exchange/unit-of-work.ts'
 import { statement, type Dialect } from '../dialect.ts'
@@ -248,8 +249,10 @@ export function createLockedCommitQueries(
 /** The rows that transitions may touch. */
 export function lockRequestOf(transitions: readonly Transition[]): LockRequest {
   const lockRequest = new LockRequest()
-  for (const { runId, status, outbound } of transitions) {
+  for (const transition of transitions) {
+    const { runId, guard, append, status, outbound } = transition
     lockRequest.concern(runId)
+    if (sends(transition)) lockRequest.send(runId, outgoingIn(runId, guard.seq, append))
     if (status !== null && isTerminal(status)) lockRequest.ends.add(runId)
     for (const watched of outbound?.watches ?? []) lockRequest.watch(runId, watched)
   }

@@ -1,12 +1,12 @@
 // Usual transitions: those that an update with the fence in its condition can do.
 
-import { assertLegal, type Outbound, type Transition } from '../../../core/model/transition.ts'
+import { assertLegal, sends, type Outbound, type Transition } from '../../../core/model/transition.ts'
 
 /** A transition that an update with the fence in its condition can do. Invalid transitions are left to the core. */
 export function isUsual(transition: Transition): boolean {
   const { undo, continues, status, outbound = null, applies = null, keyId = null } = transition
   // Once in the stay of a run after its holder got another key.
-  if (keyId !== null) return false
+  if (keyId !== null || sends(transition)) return false
   // A transition that applies a control request needs that request, and a usual one has none.
   if (undo !== null || continues !== null || applies !== null || status === 'cancelling' || hasOutbound(outbound)) {
     return false

@@ -3,6 +3,7 @@
 
 import type { Chore } from '../../../core/model/chore.ts'
 import type { WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
+import { partiesOf } from '../../../core/model/sent.ts'
 import { isRunId, shardFor, shardOf } from '../../../core/model/run-id.ts'
 import type { Dialect, Statement } from '../dialect.ts'
 import type { Execution, Row } from '../execution.ts'
@@ -27,6 +28,7 @@ export function shardOfChore(
   { kind, target }: Pick<Chore, 'kind' | 'target'>,
 ): number | undefined {
   const isOfTopic = kind === 'topic' || kind === 'late'
+  if (kind === 'send') return shardOfRun(dialect, partiesOf(target).senderId)
   return isOfTopic ? shardFor(target, dialect.shards) : shardOfRun(dialect, target)
 }
 

@@ -19,7 +19,7 @@ import {
 } from '../../../core/rules/commit.ts'
 import { isTerminal, type Run } from '../../../core/model/run.ts'
 import { fedCount } from '../../../core/rules/feed-entries.ts'
-import { assertLegal, type Transition } from '../../../core/model/transition.ts'
+import { assertLegal, sends, type Transition } from '../../../core/model/transition.ts'
 import { wakeNamesText } from '../../../core/rows/wake-names.ts'
 import type { Batch } from './batch.ts'
 import { newMessageSql, SqliteUnitOfWork } from './unit-of-work.ts'
@@ -60,7 +60,9 @@ function isUsual(transition: Transition): boolean {
 }
 
 /** Other rows have to be read. A run that only ceases to watch a target, and knows its mailbox, touches no other. */
-function isFar({ outbound = null, parkIf, emptyAt }: Transition): boolean {
+function isFar(transition: Transition): boolean {
+  const { outbound = null, parkIf, emptyAt } = transition
+  if (sends(transition)) return true
   if (outbound === null) return false
   return outbound.starts.length > 0 || outbound.watches.length > 0 || (parkIf === null && emptyAt === undefined)
 }
