@@ -38,6 +38,7 @@ export { holds, isTerminal, type ControlRequest, type Lease, type Run, type RunS
 export type { Draft, Entry, EntryKind } from './core/model/entry.ts'
 export type { ChildStart, Outbound, Transition } from './core/model/transition.ts'
 export type { NewRun, Started } from './core/model/new-run.ts'
+export type { RunStart } from './core/model/run-start.ts'
 export {
   messagesAtOnce,
   type Delivered,
@@ -76,10 +77,12 @@ export type {
   WaitRow,
 } from './core/rules/messages/unit-of-work.ts'
 export {
+  follow,
   obstacleTo,
   startedBefore,
   startInRounds,
   startRun,
+  type Followed,
   type ObstacleWork,
   type StartWork,
   type Twin,

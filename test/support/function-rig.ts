@@ -364,6 +364,8 @@ const codes: Readonly<Record<Refusal, ErrorCode>> = {
   'timed-out': 'RUN_TIMEOUT',
   resumed: 'RUN_RESUMED',
   'key-taken': 'RUN_EXISTS',
+  held: 'WRONG_STATUS',
+  ended: 'WRONG_STATUS',
   busy: 'STORE_UNAVAILABLE',
 }
 

@@ -220,6 +220,7 @@ export class Operations {
     const { chances } = this
     const { guard } = transition
     const { lease } = guard
+    if (lease === null) return { ...transition, guard: { ...guard, seq: guard.seq + chances.pick([-1, 1]) } }
     return chances.pick([
       { ...transition, guard: { ...guard, lease: { ...lease, token: lease.token - 1 } } },
       { ...transition, guard: { ...guard, lease: { ...lease, token: lease.token + 1 } } },

@@ -92,6 +92,10 @@ function refusal(runId: string, refused: Extract<Committed, { outcome: 'refused'
         `Run ${runId} cannot go on as another workflow: a live run there has its key.`,
         { details },
       )
+    case 'held':
+      return new HoldfastError('WRONG_STATUS', `Run ${runId} is held by a worker, or waits for one.`, { details })
+    case 'ended':
+      return new HoldfastError('WRONG_STATUS', `Run ${runId} is over.`, { details })
     case 'busy':
       return new HoldfastError('STORE_UNAVAILABLE', `Another transaction has locked run ${runId}.`, { details })
     case 'not-found':

@@ -38,13 +38,13 @@ import type {
   LoadRequest,
   NewBroadcast,
   NewMessage,
-  NewRun,
   Page,
   PayloadRewrite,
   PayloadsRewritten,
   Rescued,
   RescueRequest,
   RunFilter,
+  RunStart,
   Started,
   ControlResult,
   ControlCommand,
@@ -85,7 +85,7 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
     this.assertOpen()
   }
 
-  async start(runs: readonly NewRun[]): Promise<readonly Started[]> {
+  async start(runs: readonly RunStart[]): Promise<readonly Started[]> {
     this.assertOpen()
     const unitOfWork = this.work()
     return runs.map((run) => startRun(unitOfWork, run))

@@ -11,6 +11,7 @@ import { childCases } from './runs/children.ts'
 import { claimCases } from './claims/claim.ts'
 import { commitCases } from './commits/commit.ts'
 import { continueAsNewCases } from './runs/continue-as-new.ts'
+import { decidedStartCases } from './runs/decided-starts.ts'
 import { deadLetterCases } from './messages/dead-letters.ts'
 import { endPageCases } from './commits/end-pages.ts'
 import { endCases } from './runs/end.ts'
@@ -20,6 +21,7 @@ import { fenceCases } from './claims/fence.ts'
 import { findCases } from './commits/find.ts'
 import { hintCases } from './claims/hints.ts'
 import { keyCases } from './runs/keys.ts'
+import { leasedChildCases } from './runs/leased-children.ts'
 import { unreadMessageCases } from './messages/unread-messages.ts'
 import { openCloseCases } from './runs/open-close.ts'
 import { mailboxPageCases } from './messages/mailbox-pages.ts'
@@ -39,6 +41,7 @@ import { rescueCases } from './claims/rescue.ts'
 import { retryCases } from './runs/retry.ts'
 import { scheduleCases } from './runs/schedule.ts'
 import { sessionCases } from './claims/sessions.ts'
+import { settleCases } from './commits/settle.ts'
 import { startCases } from './runs/start.ts'
 import { startWithMessagesCases } from './runs/start-with-messages.ts'
 import { controlCases } from './control/control.ts'
@@ -47,6 +50,7 @@ import { timeoutCases } from './claims/timeouts.ts'
 import { topicCases } from './messages/topics.ts'
 import { userTransactionCases } from './runs/user-transactions.ts'
 import { undoCases } from './runs/undo.ts'
+import { unheldCases } from './commits/unheld.ts'
 import { wakeCases } from './commits/wake.ts'
 import { wakeNameCases } from './messages/wake-names.ts'
 import { watchCases } from './commits/watch.ts'
@@ -75,11 +79,15 @@ export const storeContract: readonly ContractCase[] = [
   ...repeatCases,
   ...endCases,
   ...parkCases,
+  ...unheldCases,
+  ...decidedStartCases,
   ...mailboxCases,
   ...startWithMessagesCases,
   ...mailboxPageCases,
   ...watchCases,
   ...childCases,
+  ...leasedChildCases,
+  ...settleCases,
   ...parentEndCases,
   ...broadcastCases,
   ...queueCases,

@@ -20,7 +20,7 @@ import { updateMessages } from './take-messages.ts'
 import { createSpreadCommitQueries } from '../spread/spread-commit.ts'
 import { movesFrom, moveValues, valuesOfMoves } from './usual-moves.ts'
 import { unwatchesOf, unwatchSql, withoutMany } from './unwatch.ts'
-import { isOneStep, isUsual, takesOf } from './usual-transition.ts'
+import { isOneStep, isUsual, takesOf, type HeldTransition } from './usual-transition.ts'
 
 export interface CommitQueries {
   /** Commits transitions of one shard. */
@@ -158,7 +158,7 @@ export function createCommitQueries(
   async function commitStep(
     x: Execution,
     shard: number,
-    { id, runId, guard, append, feed = false }: Transition,
+    { id, runId, guard, append, feed = false }: HeldTransition,
   ): Promise<ReadonlyMap<string, Committed>> {
     const [{ kind, name, meta, data }] = append as readonly [Draft]
     const { session, token } = guard.lease
@@ -177,7 +177,7 @@ export function createCommitQueries(
   async function commitUsual(
     x: Execution,
     shard: number,
-    transitions: readonly Transition[],
+    transitions: readonly HeldTransition[],
   ): Promise<ReadonlyMap<string, Committed>> {
     const [only] = transitions
     if (only !== undefined && transitions.length === 1 && isOneStep(only)) return commitStep(x, shard, only)
@@ -185,7 +185,7 @@ export function createCommitQueries(
     for (const { id, runId, guard, append } of transitions) appends.add(runId, guard.seq, append, id, 0)
     const takes = takesOf(transitions)
     const unwatches = unwatchesOf(dialect, transitions)
-    const [{ guard: first }] = transitions as readonly [Transition]
+    const [{ guard: first }] = transitions as readonly [HeldTransition]
     const isOne = transitions.length === 1 && takes.length + unwatches.length === 0
     const values = [shard, first.lease.session, ...valuesOfMoves(transitions, isOne), ...appends.values]
     const { plain, one, withTakes, withUnwatches } =
@@ -223,7 +223,7 @@ export function createCommitQueries(
   async function commitTogether(
     db: Transactions,
     shard: number,
-    transitions: readonly Transition[],
+    transitions: readonly HeldTransition[],
     options: BatchOptions | undefined,
     waits = mostWaits,
   ): Promise<Map<string, Committed>> {
@@ -276,10 +276,10 @@ export function createCommitQueries(
 
   return {
     async commit(db, shard, transitions, options) {
-      const session = transitions[0]?.guard.lease.session
-      const isOfOne = ({ guard }: Transition): boolean => guard.lease.session === session
+      const held = transitions.filter(isUsual)
+      const session = held[0]?.guard.lease.session
       // Transitions that a process still sends under a session that it has lost are judged by the core.
-      const usual = withoutMany(transitions.filter((one) => isUsual(one) && isOfOne(one)))
+      const usual = withoutMany(held.filter(({ guard }) => guard.lease.session === session))
       const answers =
         usual.length === 0 ? new Map<string, Committed>() : await commitTogether(db, shard, usual, options)
       const rest = transitions.filter(({ id }) => !answers.has(id))

@@ -84,7 +84,7 @@ class PostgresCommitWork extends PostgresUnitOfWork implements StartingWork {
     return (rival?.['run_id'] as string | undefined) ?? null
   }
 
-  hasMessageAfter({ id, runId }: Transition, after: number, names: readonly string[]): boolean {
+  hasMessageAfter({ id, runId }: Transition, after: number, names: readonly string[] | null): boolean {
     return this.seen.messageArrived.has(id) || this.hasPut(runId, after, names)
   }
 

@@ -248,11 +248,11 @@ export class PostgresUnitOfWork implements UnitOfWork {
     return outcome
   }
 
-  /** A decision here has put a message of one of these names into the mailbox, after a position. */
-  hasPut(runId: string, after: number, names: readonly string[]): boolean {
+  /** A decision here has put a message of one of these names, or of any, into the mailbox, after a position. */
+  hasPut(runId: string, after: number, names: readonly string[] | null): boolean {
     for (const { message, takenBy } of this.puts.values()) {
       const isNew = message.runId === runId && message.position > after && takenBy === null
-      if (isNew && names.includes(message.name)) return true
+      if (isNew && (names?.includes(message.name) ?? true)) return true
     }
     return false
   }

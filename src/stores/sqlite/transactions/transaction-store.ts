@@ -10,20 +10,18 @@ import type {
   LoadRequest,
   NewBroadcast,
   NewMessage,
-  NewRun,
+  RunStart,
   Started,
   ControlResult,
   ControlCommand,
   TransactionStore,
 } from '../../../store.ts'
 import { Batch } from '../write/batch.ts'
-import { SqliteUnitOfWork } from '../write/unit-of-work.ts'
 import type { CallQueue } from '../driver/call-queue.ts'
-import { commitOne } from '../write/commit.ts'
+import { commitOne, startAll } from '../write/commit.ts'
 import type { Connection } from '../driver/connection.ts'
 import { deliverOne } from '../write/deliver.ts'
 import { load } from '../read/read.ts'
-import { startRuns } from '../write/start.ts'
 import { controlRuns } from '../write/control.ts'
 
 export interface TransactionStoreOptions {
@@ -45,8 +43,8 @@ export class SqliteTransactionStore implements TransactionStore {
     this.options = options
   }
 
-  start(runs: readonly NewRun[]): Promise<readonly Started[]> {
-    return this.write((batch) => startRuns(new SqliteUnitOfWork(batch), runs))
+  start(runs: readonly RunStart[]): Promise<readonly Started[]> {
+    return this.write((batch) => startAll(batch, runs))
   }
 
   commit(transitions: readonly Transition[]): Promise<readonly Committed[]> {

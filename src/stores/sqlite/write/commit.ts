@@ -9,6 +9,7 @@ import { advanced, left, restOf } from '../../../core/rules/advance.ts'
 import { dueAt } from '../../../core/model/due.ts'
 import { unwatch } from '../../../core/rules/messages/exchange.ts'
 import type { Started } from '../../../core/model/new-run.ts'
+import type { RunStart } from '../../../core/model/run-start.ts'
 import {
   commit,
   judge,
@@ -17,13 +18,14 @@ import {
   type Keyed,
   type StartingWork,
 } from '../../../core/rules/commit.ts'
-import { isTerminal, type Run } from '../../../core/model/run.ts'
+import { isTerminal, type Lease, type Run } from '../../../core/model/run.ts'
+import { follow } from '../../../core/rules/start.ts'
 import { fedCount } from '../../../core/rules/feed-entries.ts'
 import { assertLegal, sends, type Transition } from '../../../core/model/transition.ts'
 import { wakeNamesText } from '../../../core/rows/wake-names.ts'
 import type { Batch } from './batch.ts'
-import { newMessageSql, SqliteUnitOfWork } from './unit-of-work.ts'
-import { entryMarkAt } from '../read/read.ts'
+import { newMessageSql, SqliteUnitOfWork, unreadSql } from './unit-of-work.ts'
+import { entryMarkAt, entryMarkOf } from '../read/read.ts'
 import { keyHolder, rewriteRun } from './rewrite.ts'
 import { startRuns } from './start.ts'
 
@@ -54,8 +56,8 @@ export function commitOne(batch: Batch, transition: Transition): Committed {
 
 /** One that the fence alone can judge. */
 function isUsual(transition: Transition): boolean {
-  const { undo, continues, status, applies = null, keyId = null } = transition
-  if (keyId !== null) return false
+  const { guard, undo, continues, status, applies = null, keyId = null, base = null, settles = null } = transition
+  if (keyId !== null || guard.lease === null || base !== null || settles !== null) return false
   return !isFar(transition) && undo === null && continues === null && applies === null && status !== 'cancelling'
 }
 
@@ -71,13 +73,14 @@ function isFar(transition: Transition): boolean {
 function write(batch: Batch, transition: Transition, inbox: number): boolean {
   const { db, now } = batch
   const { runId, guard, append, due, status, parkIf, feed = false } = transition
+  const lease = guard.lease as Lease
   const seq = guard.seq + append.length
-  const behind = [runId, guard.seq, guard.lease.token, guard.lease.session, inbox, feed ? 1 : 0] as const
+  const behind = [runId, guard.seq, lease.token, lease.session, inbox, feed ? 1 : 0] as const
   if (status === null) return db.run(checkpointSql, [seq, now, ...behind]) === 1
 
   const [readiness, dueTime] = restOf(status, dueAt(due, now), now)
   const ended = isTerminal(status)
-  const wakeNames = wakeNamesText(parkIf?.wakeNames, guard.lease.token)
+  const wakeNames = wakeNamesText(parkIf?.wakeNames, lease.token)
   const values = [seq, now, status, readiness, dueTime, ended ? now : null, wakeNames, ...behind] as const
   const isWritten =
     status === 'succeeded' ? db.run(succeedSql, [...values, now]) : db.run(ended ? endSql : leaveSql, values)
@@ -85,6 +88,11 @@ function write(batch: Batch, transition: Transition, inbox: number): boolean {
   if (ended) batch.ended(runId)
   else if (readiness !== 'idle') batch.readyRun(runId)
   return true
+}
+
+/** Starts runs, and what follows from those first inputs that are decided. */
+export function startAll(batch: Batch, runs: readonly RunStart[]): readonly Started[] {
+  return startRuns(new SqliteUnitOfWork(batch), runs, (decided) => follow(new SqliteCommitWork(batch), decided))
 }
 
 /** A transition that the fence alone cannot judge: the rules decide. */
@@ -96,16 +104,17 @@ function commitAfterLooking(batch: Batch, transition: Transition): Committed {
 
 /** The tables as the rules of a commit read and write them. */
 class SqliteCommitWork extends SqliteUnitOfWork implements StartingWork {
-  /** Not of those that this transaction has appended: they are in no table yet. */
   entryAt(runId: string, seq: number): EntryMark | undefined {
-    return entryMarkAt(this.batch.db, runId, seq)
+    const row = this.batch.gathered(runId, seq)
+    return row === undefined ? entryMarkAt(this.batch.db, runId, seq) : entryMarkOf(row)
   }
 
   keyHolder(run: Keyed): string | null {
     return keyHolder(this.batch.db, run)
   }
 
-  hasMessageAfter({ runId }: Transition, after: number, names: readonly string[]): boolean {
+  hasMessageAfter({ runId }: Transition, after: number, names: readonly string[] | null): boolean {
+    if (names === null) return this.batch.db.get(unreadSql, [runId, after, 1]) !== undefined
     return names.some((name) => this.batch.db.get(newMessageSql, [runId, name, after]) !== undefined)
   }
 
@@ -129,8 +138,9 @@ class SqliteCommitWork extends SqliteUnitOfWork implements StartingWork {
   }
 
   present(run: Run): Run {
-    const { inbox, watched } = this.run(run.id) ?? run
-    return { ...run, inbox, watched }
+    // A run without a holder may have been woken.
+    const { inbox, watched, readiness, due } = this.run(run.id) ?? run
+    return { ...run, inbox, watched, readiness, due }
   }
 
   leave(before: Run, kept: Run, transition: Transition, isReleased: boolean): Run {

@@ -49,7 +49,7 @@ function isNamed({ key, keyScope, idempotencyKey, parentId, tags, metadata, keyI
 }
 
 function isBounded({ deadline, timeoutAt, expiresAt, readiness }: Run): boolean {
-  return deadline !== null || timeoutAt !== null || expiresAt !== null || readiness === 'timed'
+  return deadline !== null || timeoutAt !== null || expiresAt !== null || readiness === 'timed' || readiness === 'idle'
 }
 
 function boundedValues(run: Run): readonly Value[] {

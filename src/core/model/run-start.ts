@@ -1,0 +1,14 @@
+// The request to start a run whose first input may be decided already. A run that another one starts is never decided: its own
+// holder, or the next process that has its type, does that.
+
+import type { NewRun } from './new-run.ts'
+import type { Transition } from './transition.ts'
+
+export interface RunStart extends NewRun {
+  /**
+   * Its first input is decided, and this is what follows: a transition without a lease, behind entry 1, which takes effect in the
+   * same transaction if the run is created. The run is never `pending` then, and nobody leases it.
+   * @default null, a worker begins it
+   */
+  readonly decided?: Transition | null
+}
