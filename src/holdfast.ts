@@ -47,7 +47,7 @@ import type {
 import type { Starter } from './client/start/starts.ts'
 import { StartBuilder } from './client/start/start-builder.ts'
 import { Submitter } from './client/submitter.ts'
-import type { Target } from './client/send/signal-target.ts'
+import { resolve, type Target } from './client/send/signal-target.ts'
 import { unreadMessages, type UnreadMessages } from './client/read/unread.ts'
 import { usingTransaction, type TransactionClient } from './client/using.ts'
 import { jsonCodec } from './core/payload/codec.ts'
@@ -269,7 +269,8 @@ function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly)
     await engine.close({ hasStoppedWorker: worker !== null, ownsStore })
   }
   const closeOnce = (): Promise<void> => (closing ??= close())
-  engine.prepare = client.prepareChild
+  const { limits } = engine
+  engine.outgoing = { prepare: client.prepareChild, receiver: (key) => resolve(engine, key), limits }
 
   return {
     ...changes(engine, client),

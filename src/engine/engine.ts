@@ -116,10 +116,8 @@ export class Engine {
   onDeadline: (at: number) => void = () => undefined
   /** Called when there may be a chore. */
   onChore: () => void = () => undefined
-  /** Turns a child that a run wants to start into a run that can be inserted: `Client.prepareChild`. */
-  prepare: Host['prepare'] = () => {
-    throw bug('No client is registered that prepares children')
-  }
+  /** What a client does for runs that start and send to others: `Client` sets it. */
+  outgoing: Pick<Host, 'prepare' | 'receiver' | 'limits'>
   /** Lets a step take place in a transaction; null where the store has none. */
   readonly transact: Transact | null
   readonly untilIntervalMs: number
@@ -170,6 +168,10 @@ export class Engine {
     this.pollMs = pollMs
     this.tokenKey = options.tokenKey ?? null
     this.limits = options.limits ?? defaultLimits
+    const missing = (): never => {
+      throw bug('No client is registered that prepares what runs start and send')
+    }
+    this.outgoing = { prepare: missing, receiver: missing, limits: this.limits }
     const onTime = (at: number): void => this.clock.observe(at)
     const limitMs = (): number => this.storageMs
     const isAnswering = (): Promise<boolean> => this.isAnswering()

@@ -90,7 +90,7 @@ export class Worker implements HeartbeatListener {
       attemptFailed: (failed) => this.retryLog.add(failed),
       untilIntervalMs: engine.untilIntervalMs,
       mailbox: engine.mailbox,
-      prepare: (child) => engine.prepare(child),
+      ...engine.outgoing,
       transitionId: engine.transitionId,
       commit: (transition) => {
         const committed = engine.commit(transition)

@@ -1,8 +1,7 @@
 // Going on with what an end or a broadcast left to do. A chore is taken in a transaction of its own; its page locks, looks and
 // writes like everything that reaches others, and finds out under the locks whether another process was faster.
 
-import { choreOrder, choreTakenMs, nextChoreInMs, type Chore } from '../../src/core/model/chore.ts'
-import { partiesOf } from '../../src/core/model/sent.ts'
+import { choreOrder, choreTakenMs, nextChoreInMs, type Chore, partiesOf } from '../../src/core/model/chore.ts'
 import { doChore } from '../../src/core/rules/messages/exchange.ts'
 import type { ChoresDone } from '../../src/store.ts'
 import { lendUnitOfWork } from './exchange/unit-of-work.ts'

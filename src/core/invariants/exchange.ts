@@ -1,11 +1,10 @@
 // The invariants of waits on runs and topics: a waiting run has been notified of everything that already happened. A message
 // wakes a waiting run, so a wait that outlives its condition is a lost wake-up.
 
-import { isFrom, type Chore } from '../model/chore.ts'
+import { isFrom, type Chore, sendTarget } from '../model/chore.ts'
 import { outgoingOf } from '../rules/messages/send.ts'
 import type { WaitRow } from '../rules/messages/unit-of-work.ts'
 import { isTerminal } from '../model/run.ts'
-import { sendTarget } from '../model/sent.ts'
 import type { Broadcast } from '../model/topic.ts'
 import type { RunState, Violation } from './invariant.ts'
 

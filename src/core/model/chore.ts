@@ -201,3 +201,24 @@ export function isAfter({ openedAt, runId }: WaitPosition, place: WaitPosition |
 export function hasExpired({ expiresAt }: Pick<Broadcast, 'expiresAt'>, now: number): boolean {
   return expiresAt !== null && expiresAt <= now
 }
+
+/** A run or a topic that a message is for. */
+export interface Receiver {
+  readonly kind: 'run' | 'topic'
+  /** The id of the run, or the name of the topic. */
+  readonly name: string
+}
+
+/** The target of the chore that delivers what a run could not send to a receiver at once. */
+export function sendTarget(senderId: string, { kind, name }: Receiver): string {
+  return `${senderId}${kind === 'topic' ? topicMark : ' '}${name}`
+}
+
+/** The run that sends, and its receiver, of the target of such a chore. */
+export function partiesOf(target: string): { readonly senderId: string; readonly receiver: Receiver } {
+  const kind = target.charAt(idLength) === topicMark ? 'topic' : 'run'
+  return { senderId: target.slice(0, idLength), receiver: { kind, name: target.slice(idLength + 1) } }
+}
+
+const topicMark = '/'
+const idLength = 36

@@ -2,9 +2,8 @@
 // that it belongs to (`charge`, `charge#2`, `eu/charge`), `meta` holds the fields that the engine itself reads, `data` the
 // user's payload after the codec. A store keeps all three without interpreting them.
 
-import type { Crowded, Ended, MessageKind, Refused } from './message.ts'
+import type { Crowded, Ended, MessageKind, Refused, BroadcastMeta, ReplyMeta, SignalMeta } from './message.ts'
 import type { PauseReason } from './run.ts'
-import type { BroadcastMeta, SignalMeta } from './sent.ts'
 import type { RecordedCondition } from './wait-condition.ts'
 
 /** What a transition appends: an entry that does not yet have its place and time. */
@@ -78,6 +77,8 @@ export type Draft =
     }
   /** The same of a broadcast to a topic. */
   | { readonly kind: 'broadcast-sent'; readonly name: string; readonly meta: BroadcastMeta; readonly data: string }
+  /** A message that the run has taken was answered: `data` is the answer, or the error with which it was refused. */
+  | { readonly kind: 'replied'; readonly name: string; readonly meta: ReplyMeta; readonly data: string }
   /** The fold of all entries before it: `data`. Nothing depends on it: without it the journal is read from its beginning. */
   | { readonly kind: 'snapshot'; readonly name: null; readonly meta: SnapshotMeta; readonly data: string }
   /** A line of the run's own log. */
@@ -148,6 +149,7 @@ const kinds: Readonly<Record<Draft['kind'], true>> = {
   'start-sent': true,
   'signal-sent': true,
   'broadcast-sent': true,
+  replied: true,
   snapshot: true,
   logged: true,
   issued: true,
@@ -388,7 +390,7 @@ export interface Drift {
 }
 
 export interface FoundCall {
-  readonly kind: 'step' | 'wait'
+  readonly kind: 'step' | 'wait' | 'send'
   readonly name: string
   /** The file, line and column of the call; null if they are not known. */
   readonly place: string | null

@@ -17,7 +17,7 @@ import type { Due } from './due.ts'
 import type { Damaged, Draft } from './entry.ts'
 import type { WaitTarget } from './wait-target.ts'
 import type { NewRun } from './new-run.ts'
-import { isSending } from './sent.ts'
+import { isSending } from './message.ts'
 import { mayMove, type Lease, type Run, type RunStatus, type UndoState } from './run.ts'
 
 /** The most entries of a transition, merged or not. */
@@ -83,7 +83,7 @@ export interface Transition {
   }
   /**
    * At least one entry, except when the run is parked again and nothing new happened. Entries of messages that the run sends
-   * (`core/model/sent.ts`) are delivered with the commit.
+   * (`core/model/message.ts`) are delivered with the commit.
    */
   readonly append: readonly Draft[]
   /** The status that it leads to, or null for a checkpoint: the run stays leased. */

@@ -92,6 +92,7 @@ const forms: Readonly<Record<Draft['kind'], Form>> = {
   'start-sent': { name: 'always', data: 'never', meta: isAnything },
   'signal-sent': { name: 'always', data: 'maybe', meta: isSignal },
   'broadcast-sent': { name: 'always', data: 'always', meta: isBroadcast },
+  replied: { ...ofCall, meta: (meta) => typeof membersOf(meta)['to'] === 'string' },
   snapshot: { name: 'never', data: 'always', meta: (meta) => typeof membersOf(meta)['fingerprint'] === 'string' },
   logged: ofCall,
   issued: ofCall,

@@ -3,18 +3,18 @@
 
 import type { Chore, PageLimits, WaitPosition } from '../../core/model/chore.ts'
 import type { Entry } from '../../core/model/entry.ts'
-import { isSending } from '../../core/model/sent.ts'
-import type { ChangeWork } from '../../core/rules/change.ts'
-import type { DeliveryWork, NewMessage } from '../../core/rules/messages/deliver.ts'
-import { firstUnread } from '../../core/rules/messages/exchange.ts'
-import type { UnitOfWork, UnreadPage, WaiterPage, WaitRow } from '../../core/rules/messages/unit-of-work.ts'
 import {
+  isSending,
   deliveryOutcomeOf,
   type Fate,
   type Message,
   type MessageDraft,
   type DeliveryOutcome,
 } from '../../core/model/message.ts'
+import type { ChangeWork } from '../../core/rules/change.ts'
+import type { DeliveryWork, NewMessage } from '../../core/rules/messages/deliver.ts'
+import { firstUnread } from '../../core/rules/messages/exchange.ts'
+import type { UnitOfWork, UnreadPage, WaiterPage, WaitRow } from '../../core/rules/messages/unit-of-work.ts'
 import type { Rewrite } from '../../core/rules/rewrite.ts'
 import { isTerminal, type Run } from '../../core/model/run.ts'
 import type { Broadcast, Delivery } from '../../core/model/topic.ts'

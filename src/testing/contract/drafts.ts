@@ -1,7 +1,7 @@
 // Entries for the cases of the contract, which a store keeps without interpreting them.
 
 import type { Draft } from '../../core/model/entry.ts'
-import type { BroadcastMeta, SignalMeta } from '../../core/model/sent.ts'
+import type { BroadcastMeta, SignalMeta } from '../../core/model/message.ts'
 import type { TopicRules } from '../../core/model/topic.ts'
 import type { TerminalStatus } from '../../core/model/run.ts'
 import type { Due } from '../../core/model/due.ts'
@@ -130,6 +130,8 @@ const everyOutcome: readonly Draft[] = [
     data: '{"by":"Ada"}',
   },
   broadcastSent({ name: 'prices', delivery: 'one', retainMs: 0 }, '12', { expiresInMs: 1_000, mostKept: 10 }),
+  { kind: 'replied', name: 'order', meta: { to: 'm-1' }, data: '"yes"' },
+  { kind: 'replied', name: 'order#2', meta: { to: 'm-2', refused: true }, data: error },
   { kind: 'snapshot', name: null, meta: { fingerprint: 'f00' }, data: '{"state":1}' },
   { kind: 'logged', name: 'info', meta: null, data: '"half-way"' },
   { kind: 'progressed', name: 'progress', meta: { fraction: 0.1 }, data: null },

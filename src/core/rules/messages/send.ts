@@ -1,5 +1,5 @@
 // What a run sends with a transition: signals to runs and broadcasts to topics, in the commit that says so. Its entries are the
-// messages (`core/model/sent.ts`), and each is delivered by the rules for messages of clients, once.
+// messages (`core/model/message.ts`), and each is delivered by the rules for messages of clients, once.
 //
 // Nothing about a receiver fails or delays the sender. A message to a run that does not exist is dropped, and one to a run that
 // has ended is settled by its policy, as if a client had sent it. If a foreign transaction has locked the receiver, or it takes
@@ -11,10 +11,10 @@ import type { NewMessage } from './deliver.ts'
 import { isMailboxFull, isTopicFull } from './quota.ts'
 import { settleLate } from './settle.ts'
 import type { UnitOfWork } from './unit-of-work.ts'
-import { comeBackAt, type Chore } from '../../model/chore.ts'
+import { comeBackAt, type Chore, partiesOf, sendTarget, type Receiver } from '../../model/chore.ts'
 import type { Draft, Entry } from '../../model/entry.ts'
 import { isTerminal, type Run } from '../../model/run.ts'
-import { partiesOf, sendTarget, sentMessageId, type Receiver } from '../../model/sent.ts'
+import { sentMessageId } from '../../model/message.ts'
 import type { NewBroadcast } from '../../model/topic.ts'
 
 /** A message on its way. */

@@ -3,9 +3,8 @@
 // rows. Nothing is ever answered from a row that was not locked and read.
 
 import type { Entry } from '../../../core/model/entry.ts'
-import { defaultPageLimits, type Chore, type WaitPosition } from '../../../core/model/chore.ts'
+import { defaultPageLimits, type Chore, type WaitPosition, partiesOf, sendTarget } from '../../../core/model/chore.ts'
 import { outgoingOf, type Outgoing } from '../../../core/rules/messages/send.ts'
-import { partiesOf, sendTarget } from '../../../core/model/sent.ts'
 import type { WaitTarget } from '../../../core/model/wait-target.ts'
 import { passedOnId, type Message } from '../../../core/model/message.ts'
 import type { Delivery, NewBroadcast, TopicRules } from '../../../core/model/topic.ts'

@@ -2,9 +2,8 @@
 // then runs are locked in the order of their ids, then topics in that of their names, each shard after the one before; and
 // only reads after that are relied upon. With several shards each statement names one.
 
-import { defaultPageLimits, type Chore } from '../../../core/model/chore.ts'
+import { defaultPageLimits, type Chore, partiesOf } from '../../../core/model/chore.ts'
 import type { Entry } from '../../../core/model/entry.ts'
-import { partiesOf } from '../../../core/model/sent.ts'
 import type { WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
 import { shardFor } from '../../../core/model/run-id.ts'
 import { broadcastMessageId, type Message } from '../../../core/model/message.ts'

@@ -1,7 +1,7 @@
 // The doctor's check of what runs send: the invariant `sent_delivered` of `core/invariants/exchange.ts`, in SQL. A receiver is
 // not in the shard of its sender, so senders, receivers and messages are found first, each by themselves.
 
-import { sentPrefix } from '../../../core/model/sent.ts'
+import { sentPrefix } from '../../../core/model/message.ts'
 
 const idOf = (sent: string): string => `'${sentPrefix}'::text || ${sent}.run_id::text || ':'::text || ${sent}.seq::text`
 

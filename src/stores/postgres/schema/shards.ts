@@ -1,9 +1,8 @@
 // Which rows are in which shard. A statement names one shard; a query of many shards is sent as one statement for each, all
 // at once.
 
-import type { Chore } from '../../../core/model/chore.ts'
+import { type Chore, partiesOf } from '../../../core/model/chore.ts'
 import type { WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
-import { partiesOf } from '../../../core/model/sent.ts'
 import { isRunId, shardFor, shardOf } from '../../../core/model/run-id.ts'
 import type { Dialect, Statement } from '../dialect.ts'
 import type { Execution, Row } from '../execution.ts'

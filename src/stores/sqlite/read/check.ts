@@ -5,7 +5,7 @@
 // looks at a single run, it goes along the primary key.
 
 import { mostOffenders } from '../../../core/invariants/check.ts'
-import { sentPrefix } from '../../../core/model/sent.ts'
+import { sentPrefix } from '../../../core/model/message.ts'
 import type { Clock } from '../../../core/runtime/ports.ts'
 import type { InvariantCheck } from '../../../store.ts'
 import { malformedEntry, malformedRun, wrongKeyText, wrongStatusFields } from '../../row-checks.ts'

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { defaultPageLimits } from '../../../core/model/chore.ts'
-import { sentMessageId } from '../../../core/model/sent.ts'
+import { sentMessageId } from '../../../core/model/message.ts'
 import { prices, type ContractBench, type Held } from '../bench.ts'
 import type { ContractCase } from '../contract-case.ts'
 import { broadcastSent, ending, signalSent, step, waiting } from '../drafts.ts'
@@ -133,7 +133,7 @@ export const sendCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a run that sends to itself while it parks is told to look again',
+    name: 'a run that sends to itself while it parks looks again',
     async run(bench) {
       const held = await bench.hold()
       const parking = { status: 'waiting', parkIf: { inbox: 0, wakeNames: ['approved'] } } as const

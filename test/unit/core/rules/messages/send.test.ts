@@ -2,7 +2,8 @@
 
 import { describe, expect, it } from 'vitest'
 import type { Draft, Entry } from '../../../../../src/core/model/entry.ts'
-import { partiesOf, sendTarget, sentMessageId } from '../../../../../src/core/model/sent.ts'
+import { partiesOf, sendTarget } from '../../../../../src/core/model/chore.ts'
+import { sentMessageId } from '../../../../../src/core/model/message.ts'
 import type { TopicRules } from '../../../../../src/core/model/topic.ts'
 import { doChore } from '../../../../../src/core/rules/messages/exchange.ts'
 import { sendAll } from '../../../../../src/core/rules/messages/send.ts'
@@ -122,7 +123,7 @@ describe('a message to a receiver that another transaction has locked', () => {
 })
 
 describe('the target of such a chore', () => {
-  it('tells a run from a topic of any name', () => {
+  it('distinguishes a run from a topic of any name', () => {
     for (const receiver of [
       { kind: 'run', name: a },
       { kind: 'topic', name: a },
