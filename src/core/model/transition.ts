@@ -116,7 +116,7 @@ export interface Transition {
    */
   readonly applies?: 'pause' | null
   /**
-   * Where the next load begins: a snapshot, which may be among its entries. @default null, the base stays as it is
+   * The number of a snapshot among its entries: the next load begins there. @default null, the base stays as it is
    */
   readonly base?: number | null
   /**
@@ -155,7 +155,10 @@ export interface Outbound {
 export interface ChildBond {
   /** Its parent watches it. */
   readonly awaited: boolean
-  /** What happens to it when its parent ends first. */
+  /**
+   * What happens to it when its parent ends first. `cancel`: it is cancelled; but an effect of a decider goes on, unless its
+   * instance was cancelled or removed.
+   */
   readonly onParentEnd: 'cancel' | 'abandon'
 }
 
@@ -188,6 +191,7 @@ export function assertLegal(from: RunStatus, transition: Transition): void {
   if (continues !== null && append.at(-1)?.kind !== 'continued') {
     throw bug('A run that begins anew needs an input', { runId })
   }
+  assertBase(transition)
   assertSettles(transition)
 }
 
@@ -200,6 +204,12 @@ function assertLegalUnheld(transition: Transition): void {
   }
   const isHolders = takes.length > 0 || [parkIf, continues, undo, applies, settles].some((one) => one !== null)
   if (isHolders) throw bug('A transition without a lease does what only a holder does', { runId })
+  assertBase(transition)
+}
+
+function assertBase({ runId, guard, append, base = null }: Transition): void {
+  if (base === null || append[base - guard.seq - 1]?.kind === 'snapshot') return
+  throw bug('The base moves to an entry that is no snapshot', { runId, base })
 }
 
 function assertSettles({ runId, status, settles = null }: Transition): void {
