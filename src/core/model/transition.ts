@@ -168,6 +168,18 @@ export interface ChildStart extends ChildBond {
   readonly run: NewRun
 }
 
+/** The same, but no child is leased: inside a transaction of a user nothing is. */
+export function withoutLeases(transition: Transition): Transition {
+  const { outbound = null, settles = null } = transition
+  if (outbound === null && settles === null) return transition
+  const unleased = (start: ChildStart): ChildStart => ({ ...start, run: { ...start.run, lease: null } })
+  return {
+    ...transition,
+    outbound: outbound === null ? null : { ...outbound, starts: outbound.starts.map(unleased) },
+    settles: settles === null ? null : withoutLeases(settles),
+  }
+}
+
 /** Parking without an entry leaves no id behind, but only its holder can have parked a run under that token. */
 export function isParkedBy(run: Pick<Run, 'status' | 'token' | 'seq'>, { append, guard }: Transition): boolean {
   const { seq, lease } = guard
