@@ -13,6 +13,7 @@ import { commitCases } from './commits/commit.ts'
 import { continueAsNewCases } from './runs/continue-as-new.ts'
 import { decidedStartCases } from './runs/decided-starts.ts'
 import { deadLetterCases } from './messages/dead-letters.ts'
+import { effectCases } from './runs/effects.ts'
 import { endPageCases } from './commits/end-pages.ts'
 import { endCases } from './runs/end.ts'
 import { fairClaimCases } from './claims/fair-claims.ts'
@@ -88,6 +89,7 @@ export const storeContract: readonly ContractCase[] = [
   ...childCases,
   ...leasedChildCases,
   ...settleCases,
+  ...effectCases,
   ...parentEndCases,
   ...broadcastCases,
   ...queueCases,

@@ -85,6 +85,10 @@ const brokenStates: Readonly<Record<string, readonly RunState[]>> = {
     state({ base: 2 }, [step('a')]),
     state({}, [{ kind: 'continued', meta: { type: 'shop.checkout', version: 1 }, data: '2' }]),
     state({ base: 2 }, [{ kind: 'continued', meta: { type: 'other', version: 1 }, data: '2' }]),
+    state({ base: 2 }, [
+      { kind: 'snapshot', meta: { fingerprint: 'f' }, data: '1' },
+      { kind: 'continued', meta: { type: 'shop.checkout', version: 1 }, data: '2' },
+    ]),
   ],
   state_is_fold: [
     state(over, [step('a')]),

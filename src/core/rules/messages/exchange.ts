@@ -15,6 +15,7 @@ import { deliverPage } from './send.ts'
 import { settleUnread } from './settle.ts'
 import { comeBackAt, isSameChore, placeOf, type Chore } from '../../model/chore.ts'
 import type { Crowded, Ended, Message, Refused } from '../../model/message.ts'
+import { isEffectType } from '../../model/effect-type.ts'
 import { isTerminal, type Run } from '../../model/run.ts'
 import { cancelForParent } from '../control.ts'
 import type { ChildBond } from '../../model/transition.ts'
@@ -193,7 +194,10 @@ function forgetChild(unitOfWork: UnitOfWork, parentId: string, runId: string): v
   unitOfWork.deleteWait({ ...notifyWait(runId, parentId), effect: 'cancel', openedAt: unitOfWork.now })
 }
 
+/** What an instance has asked for is done, also when the instance is over; but not for one that was cancelled. */
 function cancelChild(unitOfWork: UnitOfWork, child: Run, parent: Run): void {
+  const isDone = parent.status === 'succeeded' || parent.status === 'failed'
+  if (isDone && isEffectType(child.type)) return
   const write = cancelForParent(child, `Its parent ${parent.id} has ended.`, unitOfWork.now)
   if (write !== null) unitOfWork.rewrite(child, write)
 }

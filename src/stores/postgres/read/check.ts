@@ -185,7 +185,7 @@ function checksOf(schema: string, now: string, { runs, journal }: Tables): Reado
 
     base_is_input: `
       select r.id from ${runs} as r left join ${journal} as j on ${ofRun('j', 'r', 'id')} and j.seq = r.base
-      where j.kind is null or j.kind not in ('started', 'continued') or (j.kind = 'continued'
+      where j.kind is null or j.kind not in ('started', 'continued', 'snapshot') or (j.kind = 'continued'
         and (${text('j.meta', 'type')} <> r.type or ${number('j.meta', 'version')} <> r.version))
       union all
       select j.run_id from ${since('j')} where j.kind in ('started', 'continued') and j.seq > r.base`,

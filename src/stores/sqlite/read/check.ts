@@ -101,7 +101,7 @@ export const checks: Readonly<Record<string, string>> = {
 
   base_is_input: `
     select r.id from runs as r left join journal as j on j.shard = 0 and j.run_id = r.id and j.seq = r.base
-    where r.shard = 0 and (j.kind is null or j.kind not in ('started', 'continued') or (j.kind = 'continued'
+    where r.shard = 0 and (j.kind is null or j.kind not in ('started', 'continued', 'snapshot') or (j.kind = 'continued'
       and (${text('j.meta', 'type')} <> r.type or ${number('j.meta', 'version')} <> r.version)))
     union all
     select j.run_id from ${since('j')}
