@@ -49,7 +49,7 @@ import type {
 import type { Starter } from './client/start/starts.ts'
 import { StartBuilder } from './client/start/start-builder.ts'
 import { Submitter } from './client/submitter.ts'
-import type { Target } from './client/send/signal-target.ts'
+import { resolve, type Target } from './client/send/signal-target.ts'
 import { unreadMessages, type UnreadMessages } from './client/read/unread.ts'
 import { usingTransaction, type TransactionClient } from './client/using.ts'
 import { jsonCodec } from './core/payload/codec.ts'
@@ -271,8 +271,13 @@ function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly)
     await engine.close({ hasStoppedWorker: worker !== null, ownsStore })
   }
   const closeOnce = (): Promise<void> => (closing ??= close())
-  engine.prepare = client.prepareChild
-  engine.execute = (decider, input, options) => executeInput(engine, decider, input, options)
+  const { limits } = engine
+  engine.outgoing = {
+    prepare: client.prepareChild,
+    receiver: (key) => resolve(engine, key),
+    limits,
+    execute: (decider, input, options) => executeInput(engine, decider, input, options),
+  }
 
   return {
     ...changes(engine, client),

@@ -10,7 +10,7 @@ import { retryNames, retryPolicy, retryPresets, type Retry } from '../core/defin
 import { isSchema, validate } from '../core/definition/schema.ts'
 import { HoldfastError, messageOf } from '../core/errors/error.ts'
 import { checkKey } from '../core/model/key.ts'
-import { effectRunType } from '../core/runtime/effect-run.ts'
+import { effectType } from '../core/model/effect-type.ts'
 import { callPure } from '../core/runtime/pure-call.ts'
 import { checkFunction } from '../core/text/check-option.ts'
 import { checkOptions, shown } from '../core/text/suggest.ts'
@@ -158,7 +158,7 @@ function define(type: string, options: AnyOptions): Decider<never> {
 function effectDefinition({ type: decider, version }: DeciderRules, type: string, model: EffectModel): Definition {
   const effect: PerformedEffect = { decider: { type: decider }, type, model }
   return {
-    type: effectRunType(decider, type),
+    type: effectType(decider, type),
     version,
     style: 'decider',
     leaseMs: null,
@@ -167,7 +167,7 @@ function effectDefinition({ type: decider, version }: DeciderRules, type: string
     tags: [],
     metadata: null,
     validate: () => {
-      const message = `The runs of ${effectRunType(decider, type)} are started by instances of decider "${decider}" alone.`
+      const message = `The runs of ${effectType(decider, type)} are started by instances of decider "${decider}" alone.`
       throw new HoldfastError('INVALID_INPUT', message)
     },
     open: (host, claim) => new EffectFrame(effect, host, claim),

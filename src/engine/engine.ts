@@ -90,14 +90,8 @@ export class Engine {
   onDeadline: (at: number) => void = () => undefined
   /** Called when there may be a chore. */
   onChore: () => void = () => undefined
-  /** Turns a child that a run wants to start into a run that can be inserted: `Client.prepareChild`. */
-  prepare: Host['prepare'] = () => {
-    throw bug('No client is registered that prepares children')
-  }
-  /** Has an input decided on behalf of a run: `Client`. */
-  execute: NonNullable<Host['execute']> = () => {
-    throw bug('No client is registered that has inputs decided')
-  }
+  /** What a client does for runs that start and send to others, and have inputs decided: `Client` sets it. */
+  outgoing: Pick<Host, 'prepare' | 'receiver' | 'limits'> & Required<Pick<Host, 'execute'>>
   /** Lets a step take place in a transaction; null where the store has none. */
   readonly transact: Transact | null
   readonly untilIntervalMs: number
@@ -151,6 +145,10 @@ export class Engine {
     this.pollMs = pollMs
     this.tokenKey = options.tokenKey ?? null
     this.limits = options.limits ?? defaultLimits
+    const missing = (): never => {
+      throw bug('No client is registered that prepares what runs start and send')
+    }
+    this.outgoing = { prepare: missing, receiver: missing, execute: missing, limits: this.limits }
     const onTime = (at: number): void => this.clock.observe(at)
     const limitMs = (): number => this.storageMs
     const isAnswering = (): Promise<boolean> => this.isAnswering()

@@ -36,7 +36,7 @@ export function workerHost(engine: Engine, options: WorkerHostOptions): WorkerHo
     attemptFailed,
     untilIntervalMs: engine.untilIntervalMs,
     mailbox: engine.mailbox,
-    prepare: (child) => engine.prepare(child),
+    ...engine.outgoing,
     journal: async (runId, upTo) => (await loadEntries(engine.store, runId)).slice(0, upTo),
     transitionId: engine.transitionId,
     commit: (transition) => {
@@ -45,7 +45,6 @@ export function workerHost(engine: Engine, options: WorkerHostOptions): WorkerHo
       return sending(transition, hasStarts ? commitWithLeases(engine, transition) : engine.commit(transition))
     },
     settle: (outcome, end) => sending(end, engine.instances.settle(outcome, end)),
-    execute: (decider, input, given) => engine.execute(decider, input, given),
     transact: engine.transact,
     tokenKey: engine.tokenKey,
   }

@@ -16,7 +16,7 @@ import {
 } from '../../src/core/rules/commit.ts'
 import { holds, isTerminal, type Run } from '../../src/core/model/run.ts'
 import { fedCount } from '../../src/core/rules/feed-entries.ts'
-import { assertLegal, objection, type Transition } from '../../src/core/model/transition.ts'
+import { assertLegal, objection, sends, type Transition } from '../../src/core/model/transition.ts'
 import { targetOf } from '../../src/core/model/wait-target.ts'
 import { Appends } from './exchange/append.ts'
 import { LockedUnitOfWork } from './exchange/unit-of-work.ts'
@@ -99,7 +99,9 @@ async function commitPlain(x: Execution, transitions: readonly Transition[]): Pr
 }
 
 /** Nothing in the transition itself speaks against the usual way. */
-function mayBePlain({ undo, continues, outbound, applies = null }: Transition): boolean {
+function mayBePlain(transition: Transition): boolean {
+  const { undo, continues, outbound, applies = null } = transition
+  if (sends(transition)) return false
   const hasOutbound = (outbound?.starts.length ?? 0) + (outbound?.watches.length ?? 0) > 0
   return undo === null && continues === null && applies === null && !hasOutbound
 }
@@ -134,7 +136,7 @@ function commitAfterLooking(x: Execution, transitions: readonly Transition[]): P
       (outbound?.watches ?? []).flatMap((one) => (one.kind === 'run' ? [one.runId] : [])),
     ),
     mayTouch: transitions.some(
-      ({ outbound, status }) => (outbound ?? null) !== null || (status !== null && isTerminal(status)),
+      (one) => (one.outbound ?? null) !== null || (one.status !== null && isTerminal(one.status)) || sends(one),
     ),
     mustLook: true,
     leavesOthersUnlocked: isWatching && x.is('no-lock-on-watch'),

@@ -94,6 +94,7 @@ const tinyPages: PageLimits = {
   passedOn: 1,
   late: 1,
   missed: 1,
+  sent: 1,
 }
 
 class Simulation implements Surroundings {

@@ -2,6 +2,7 @@
 // provides. The worker knows nothing else of the three styles.
 
 import type { AttemptMeta, Entry } from '../model/entry.ts'
+import type { Limits } from './limits.ts'
 import type { Message } from '../model/message.ts'
 import type { NewRun } from '../model/new-run.ts'
 import type { Payloads } from '../payload/payload.ts'
@@ -171,6 +172,10 @@ export interface Host {
   mailbox(runId: string, names: readonly string[] | null): Promise<MailboxRead>
   /** Checks and encodes a run that is to be started, and gives it an id. Rejects if it is invalid. */
   prepare(child: NewChild): NewRun | Promise<NewRun>
+  /** The run of a type that has a business key, else the one that had it last; null if there never was one. */
+  receiver(key: { readonly type: string; readonly key: string }): Promise<string | null>
+  /** How many unread messages a receiver may have when a run sends to it. */
+  readonly limits: Pick<Limits, 'mailbox' | 'retained'>
   /**
    * Reads the whole journal of a run that this process holds, from its first entry to that one. @default a journal is only
    * read from its base on

@@ -17,6 +17,7 @@ import type { Due } from './due.ts'
 import type { Damaged, Draft } from './entry.ts'
 import type { WaitTarget } from './wait-target.ts'
 import type { NewRun } from './new-run.ts'
+import { isSending } from './message.ts'
 import { mayMove, type Lease, type Run, type RunStatus, type UndoState } from './run.ts'
 
 /** The most entries of a transition, merged or not. */
@@ -80,7 +81,10 @@ export interface Transition {
     /** Null: the run waits, nobody holds it, and `seq` alone is the fence. It stays `waiting` then, or ends. */
     readonly lease: Lease | null
   }
-  /** At least one entry, except when the run is parked again and nothing new happened. */
+  /**
+   * At least one entry, except when the run is parked again and nothing new happened. Entries of messages that the run sends
+   * (`core/model/message.ts`) are delivered with the commit.
+   */
   readonly append: readonly Draft[]
   /** The status that it leads to, or null for a checkpoint: the run stays leased. */
   readonly status: NextStatus | null
@@ -116,7 +120,7 @@ export interface Transition {
    */
   readonly applies?: 'pause' | null
   /**
-   * Where the next load begins: a snapshot, which may be among its entries. @default null, the base stays as it is
+   * The number of a snapshot among its entries: the next load begins there. @default null, the base stays as it is
    */
   readonly base?: number | null
   /**
@@ -155,7 +159,10 @@ export interface Outbound {
 export interface ChildBond {
   /** Its parent watches it. */
   readonly awaited: boolean
-  /** What happens to it when its parent ends first. */
+  /**
+   * What happens to it when its parent ends first. `cancel`: it is cancelled; but an effect of a decider goes on, unless its
+   * instance was cancelled or removed.
+   */
   readonly onParentEnd: 'cancel' | 'abandon'
 }
 
@@ -163,6 +170,18 @@ export interface ChildBond {
 export interface ChildStart extends ChildBond {
   /** Its `parentId` is the run that starts it. If it is leased, a process that has a slot for it performs it without a claim. */
   readonly run: NewRun
+}
+
+/** The same, but no child is leased: inside a transaction of a user nothing is. */
+export function withoutLeases(transition: Transition): Transition {
+  const { outbound = null, settles = null } = transition
+  if (outbound === null && settles === null) return transition
+  const unleased = (start: ChildStart): ChildStart => ({ ...start, run: { ...start.run, lease: null } })
+  return {
+    ...transition,
+    outbound: outbound === null ? null : { ...outbound, starts: outbound.starts.map(unleased) },
+    settles: settles === null ? null : withoutLeases(settles),
+  }
 }
 
 /** Parking without an entry leaves no id behind, but only its holder can have parked a run under that token. */
@@ -188,6 +207,7 @@ export function assertLegal(from: RunStatus, transition: Transition): void {
   if (continues !== null && append.at(-1)?.kind !== 'continued') {
     throw bug('A run that begins anew needs an input', { runId })
   }
+  assertBase(transition)
   assertSettles(transition)
 }
 
@@ -200,6 +220,12 @@ function assertLegalUnheld(transition: Transition): void {
   }
   const isHolders = takes.length > 0 || [parkIf, continues, undo, applies, settles].some((one) => one !== null)
   if (isHolders) throw bug('A transition without a lease does what only a holder does', { runId })
+  assertBase(transition)
+}
+
+function assertBase({ runId, guard, append, base = null }: Transition): void {
+  if (base === null || append[base - guard.seq - 1]?.kind === 'snapshot') return
+  throw bug('The base moves to an entry that is no snapshot', { runId, base })
 }
 
 function assertSettles({ runId, status, settles = null }: Transition): void {
@@ -292,6 +318,11 @@ export function undoOf(append: readonly Draft[]): UndoState | null {
 /** The undo state of a run after a transition: `due` never goes back. */
 export function undoAfter(before: UndoState, said: UndoState | null): UndoState {
   return said === null || before === 'due' ? before : said
+}
+
+/** Whether it sends messages, to runs or to topics: its entries say which. */
+export function sends({ append }: Pick<Transition, 'append'>): boolean {
+  return append.some(isSending)
 }
 
 /** Whether `second` may be merged into `first`. */

@@ -1,10 +1,10 @@
 // How a holder's transition is judged and applied, for every store. A store calls these rules inside the transaction in which
 // it writes the rest, with the row of the run locked, and lends its rows as `CommitWork`.
 //
-// A transition is judged first (`judge.ts`). Then it takes effect, in this order: its
-// entries are appended, so that the feed has them before it has those of children; its messages leave the mailbox; the run
-// begins or ceases to watch others; its children begin to exist; the lease ends, unless a message or a control request has
-// come that the holder must see; and the runs that wait on this run are notified if it has ended.
+// A transition is judged first (`judge.ts`). Then it takes effect, in this order: its entries are appended, so that the feed
+// has them before it has those of children; its messages leave the mailbox; the run begins or ceases to watch others; its
+// children begin to exist; what it sends is delivered; the lease ends, unless a message or a control request has come that the
+// holder must see; and the runs that wait on this run are notified if it has ended.
 //
 // A store may have a cheaper way for usual transitions, one fenced statement; its result has to be the same as here.
 
@@ -15,7 +15,8 @@ import { copied, judgeSettled, leasedOf, type Committed, type CommitReads } from
 import { bindChild, conclude, refuseChild, unwatch, watch } from './messages/exchange.ts'
 import type { Started } from '../model/new-run.ts'
 import { isTerminal, type Run } from '../model/run.ts'
-import { endsLease, type ChildStart, type Transition } from '../model/transition.ts'
+import { sendAll } from './messages/send.ts'
+import { endsLease, sends, type ChildStart, type Transition } from '../model/transition.ts'
 
 export { judge, type Committed, type CommitReads, type EntryMark, type Keyed, type Refusal } from './judge.ts'
 
@@ -84,9 +85,12 @@ export function endCommit(
   transition: Transition,
   started: readonly Started[],
 ): Success {
-  const { outbound = null } = transition
+  const { outbound = null, guard, append } = transition
+  const isSender = sends(transition)
   if (outbound !== null) bindChildren(work, moved, outbound.starts, started)
-  const kept = outbound === null ? moved : work.present(moved)
+  if (isSender) sendAll(work, moved, guard.seq, append)
+  // It may have sent to itself, too.
+  const kept = outbound === null && !isSender ? moved : work.present(moved)
   // A run that waits on a run that is over by now has its message already.
   const released = endsLease(kept, transition, messageCheck(work, transition))
   const { seq, inbox } = kept

@@ -9,6 +9,7 @@ export function newRow(given: RunStart, now: number, leased: boolean): Run {
   const due = dueAt(given.due, now) ?? now
   // Its first input is decided: what follows leads it from here to where it waits.
   const isDecided = (given.decided ?? null) !== null
+  const isWoken = isDecided && (given.messages?.length ?? 0) > 0
   const lease = leased ? given.lease : null
   // Field by field: every start makes one, and a spread of the lease would make two more objects.
   return {
@@ -26,8 +27,8 @@ export function newRow(given: RunStart, now: number, leased: boolean): Run {
     keyId: given.keyId ?? null,
     priority: given.priority,
     status: isDecided ? 'waiting' : leased ? 'running' : 'pending',
-    readiness: isDecided ? 'idle' : leased ? 'leased' : due > now ? 'timed' : 'ready',
-    due: isDecided || leased ? null : due,
+    readiness: isDecided ? (isWoken ? 'ready' : 'idle') : leased ? 'leased' : due > now ? 'timed' : 'ready',
+    due: isDecided ? (isWoken ? now : null) : leased ? null : due,
     token: lease?.token ?? 0,
     session: leased ? (lease?.session ?? '') : null,
     seq: 1,

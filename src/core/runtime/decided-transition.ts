@@ -15,7 +15,7 @@ export interface WrittenRun extends Pick<Run, 'id' | 'shard' | 'type' | 'version
 }
 
 export interface DecidedOptions {
-  readonly host: Pick<Host, 'payloads' | 'ports' | 'prepare' | 'transitionId'>
+  readonly host: Pick<Host, 'payloads' | 'ports' | 'prepare' | 'receiver' | 'limits' | 'transitionId'>
   readonly run: WrittenRun
   /** The number of the last entry before the batch. */
   readonly seq: number

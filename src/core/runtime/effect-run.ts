@@ -1,21 +1,17 @@
-// Effects are runs: the effect `charge` of decider `order` is performed by a run of type `order:charge`, which the transition
+// Effects are runs: the effect `charge` of decider `order` is performed by a run of type `order/charge`, which the transition
 // starts that asks for it. So leases, crashes, shutdown, retries and dead letters are those of runs.
 //
 // The id of that run follows from the instance and the number of the entry, so a journal says which run performs what, and one
 // entry never starts two.
 
 import type { EffectRequest } from '../definition/decider-model.ts'
+import { effectType } from '../model/effect-type.ts'
 import type { NewRun } from '../model/new-run.ts'
 import { derivedRunId } from '../model/run-id.ts'
 import type { Run } from '../model/run.ts'
 import type { ChildStart } from '../model/transition.ts'
 import type { Payloads } from '../payload/payload.ts'
 import type { Digest } from './ports.ts'
-
-/** The type of the runs that perform an effect of a decider. */
-export function effectRunType(decider: string, effect: string): string {
-  return `${decider}:${effect}`
-}
 
 /** The id of the run that performs the effect of that entry of an instance. */
 export function effectRunId(digest: Pick<Digest, 'sha256'>, runId: string, seq: number): string {
@@ -59,7 +55,7 @@ function started(
   const run: NewRun = {
     id,
     shard: instance.shard,
-    type: effectRunType(instance.type, request.type),
+    type: effectType(instance.type, request.type),
     version: instance.version,
     key: null,
     keyScope: 'workflow',
@@ -78,5 +74,5 @@ function started(
     transition,
     first: { kind: 'started', name: null, meta: null, data },
   }
-  return { run, awaited: true, onParentEnd: 'abandon' }
+  return { run, awaited: true, onParentEnd: 'cancel' }
 }

@@ -15,6 +15,7 @@ import { decidedTransition, type WrittenRun } from '../../core/runtime/decided-t
 import { quotedText } from '../../core/text/printable.ts'
 import { shown } from '../../core/text/suggest.ts'
 import { CachedInstance } from './cached-instance.ts'
+import { hostOf } from './deciding-engine.ts'
 import { EffectLeases } from './effect-leases.ts'
 import type { Call, InstanceActor } from './instance-actor.ts'
 
@@ -89,7 +90,7 @@ async function insert(
       first: { ...first, data: await payloads.keep(first.data, place) },
       decided: leases.reserve(
         await decidedTransition({
-          host: engine,
+          host: hostOf(engine),
           run,
           seq: 1,
           lease: null,

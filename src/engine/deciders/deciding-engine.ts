@@ -4,12 +4,14 @@ import type { Host } from '../../core/definition/definition.ts'
 import type { Limits } from '../../core/definition/limits.ts'
 import type { RunStart } from '../../core/model/run-start.ts'
 import type { RunIds } from '../../core/model/run-id.ts'
+import type { DecidedOptions } from '../../core/runtime/decided-transition.ts'
 import type { Delivered, Started, Store } from '../../store.ts'
 import type { OutgoingMessage } from '../batch/message-sender.ts'
 import type { LocalWorker } from '../local-worker.ts'
 import type { Registry } from '../registry.ts'
 
-export interface DecidingEngine extends Pick<Host, 'ports' | 'payloads' | 'prepare' | 'transitionId' | 'commit'> {
+export interface DecidingEngine extends Pick<Host, 'ports' | 'payloads' | 'transitionId' | 'commit'> {
+  readonly outgoing: Pick<Host, 'prepare' | 'receiver' | 'limits'>
   readonly store: Store
   readonly registry: Registry
   readonly clock: { now(): number }
@@ -23,4 +25,9 @@ export interface DecidingEngine extends Pick<Host, 'ports' | 'payloads' | 'prepa
   learnTime(): Promise<void>
   start(run: RunStart): Promise<Started>
   send(message: OutgoingMessage): Promise<Delivered>
+}
+
+/** What a decided batch needs to become a transition. */
+export function hostOf({ outgoing, payloads, ports, transitionId }: DecidingEngine): DecidedOptions['host'] {
+  return { ...outgoing, payloads, ports, transitionId }
 }

@@ -1,9 +1,9 @@
 // Effects that begin at once in this process: where the local worker has free slots, the transition that starts them carries
 // their leases. What the store did not lease is claimed like any other run.
 
-import { isDecider } from '../../core/definition/decider-model.ts'
 import type { Acknowledged } from '../../core/definition/definition.ts'
 import type { Entry } from '../../core/model/entry.ts'
+import { isEffectType } from '../../core/model/effect-type.ts'
 import type { NewRun } from '../../core/model/new-run.ts'
 import type { Run } from '../../core/model/run.ts'
 import type { ChildStart, Transition } from '../../core/model/transition.ts'
@@ -36,9 +36,8 @@ export class EffectLeases {
     return { ...transition, outbound: { ...outbound, starts } }
   }
 
-  private isEffect({ awaited, run: { type, version } }: ChildStart): boolean {
-    const definition = this.engine.registry.find(type, version)
-    return awaited && definition?.style === 'decider' && !isDecider(definition)
+  private isEffect({ run: { type, version } }: ChildStart): boolean {
+    return isEffectType(type) && this.engine.registry.find(type, version) !== undefined
   }
 
   /** The store has leased these: they begin. */

@@ -19,9 +19,9 @@ import type { Transition } from '../../core/model/transition.ts'
 import { decidedTransition } from '../../core/runtime/decided-transition.ts'
 import { fetchedEntries } from '../../core/runtime/read-entries.ts'
 import { loadJournal } from '../store/journal-pages.ts'
-import type { DecidingEngine } from './deciding-engine.ts'
 import { loadInstance, refusalReason, type CachedInstance } from './cached-instance.ts'
 import { EffectLeases } from './effect-leases.ts'
+import { hostOf, type DecidingEngine } from './deciding-engine.ts'
 import { beginInstance } from './begin-instance.ts'
 import { MailboxPath } from './mailbox-path.ts'
 
@@ -199,7 +199,7 @@ export class InstanceActor {
 
   private transition(cached: CachedInstance, decided: Decided): Promise<Transition> {
     const seq = cached.instance.seq - decided.append.length
-    const options = { host: this.engine, run: cached.run, seq, decided }
+    const options = { host: hostOf(this.engine), run: cached.run, seq, decided }
     return decidedTransition({ ...options, lease: null, parkIf: null, isWanted: () => !this.engine.isClosed })
   }
 

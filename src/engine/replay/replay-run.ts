@@ -115,6 +115,16 @@ const notOfBodies: readonly ErrorCode[] = [
   'BUG',
 ]
 
+/** Entries that settle a call of the body. */
+const settling: ReadonlySet<Entry['kind']> = new Set([
+  'step-succeeded',
+  'step-failed',
+  'woken',
+  'signal-sent',
+  'broadcast-sent',
+  'replied',
+])
+
 /** Entries of events from outside, during which the body stays where it is. */
 const beside: ReadonlySet<Entry['kind']> = new Set([
   'begun',
@@ -140,7 +150,7 @@ async function readPast(runId: string, journal: readonly Entry[], payloads: Payl
     if (kind === 'retried') end = null
     if (beside.has(kind)) continue
     hasThrown = kind === 'attempt-failed' && name === null
-    if (kind === 'step-succeeded' || kind === 'step-failed' || kind === 'woken') lastOutcome = seq
+    if (settling.has(kind)) lastOutcome = seq
     if (kind === 'succeeded') end = { status: 'succeeded', output: await read() }
     if (kind !== 'failed' && kind !== 'failing') continue
     const error = await read()

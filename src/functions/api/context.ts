@@ -107,6 +107,19 @@ export interface UntilOptions {
   readonly every?: Duration
 }
 
+/** A run by its business key: the live one of that workflow that has it, else the one that had it last. */
+export type KeyedTarget =
+  | { readonly type: string; readonly key: string }
+  | { readonly workflow: string | { readonly type: string }; readonly key: string }
+
+/** The run that a signal is for: its id, its handle, or its key. */
+export type SendTarget = string | { readonly id: string } | KeyedTarget
+
+export interface SendOptions {
+  /** No run gets the broadcast after that time, counted from the commit. @default never */
+  readonly expiresIn?: Duration
+}
+
 export type Falsy = false | 0 | 0n | '' | null | undefined
 
 /**
@@ -221,6 +234,20 @@ export interface Context<Input = unknown> {
   token<Payload = unknown>(options?: ReceiveOptions<Payload>): TokenWait<Payload>
 
   /**
+   * Sends a signal to another run, or to this one, with the commit that records this call: once, however often the body is
+   * replayed. Resolves when it is recorded. A target that does not exist or has ended fails nothing; one whose mailbox is full
+   * gets the signal when there is room.
+   *
+   * @example
+   * await ctx.signal({ type: 'shop.parcel', key: order.id }, 'paid', { by: 'Ada' })
+   */
+  signal<Payload>(target: SendTarget, topic: Topic<Payload>, payload: Payload): Promise<void>
+  signal(target: SendTarget, name: string, payload?: unknown): Promise<void>
+
+  /** Sends to a topic in the same way: to every run that waits on it, or to one, as the topic says. */
+  broadcast<Payload>(topic: Topic<Payload>, payload: Payload, options?: SendOptions): Promise<void>
+
+  /**
    * Publishes a value: `holdfast.query(run, name)` returns the last one, also after the end of the run. If a value cannot be
    * stored, the reason is shown instead.
    */
@@ -298,6 +325,8 @@ export const contextMethods: readonly (keyof Context)[] = [
   'child',
   'start',
   'token',
+  'signal',
+  'broadcast',
   'expose',
   'until',
   'now',

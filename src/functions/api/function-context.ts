@@ -20,27 +20,32 @@ import {
   type Falsy,
   type InputOf,
   type ReceiveOptions,
+  type SendOptions,
+  type SendTarget,
   type StepOptions,
   type TransactionStepOptions,
   type UntilOptions,
 } from './context.ts'
 import { completionTokenOfNothing, issueCompletionToken } from './issue-completion-token.ts'
 import { insideStep, notAFunction, noTransactions } from './misuse.ts'
-import { checkFraction, checkResourceFunctions, checkRun, checkWaits, checkWorkflow } from './call-checks.ts'
+import { checkFraction, checkResourceFunctions, checkRun, checkWorkflow } from './call-checks.ts'
 import { checkSchema, childSpec, stepSpec } from './call-options.ts'
 import { bindMethods } from './bound-methods.ts'
 import { leaveBodyDuring } from './leave-body.ts'
-import { encodeNote } from './notes.ts'
+import { writeExposed, writeLogged, writeProgress } from './notes.ts'
 import { never, rejecting } from './call-promise.ts'
-import { awaitBegun, beginWait, registerWait, type NewWait } from '../waits/register-wait.ts'
+import { waitFrameOf, type CallIdentity } from '../waits/wait-frame.ts'
 import { checkName, type Scope } from './call-identity.ts'
 import type { FrameParts } from '../frame/frame-parts.ts'
 import { decodeAt, encodeNext } from '../replay/journal-text.ts'
 import { until, untilMs } from './until.ts'
+import { send } from '../sends/send-call.ts'
+import { broadcastOf, signalContent, signalNameOf } from '../sends/contents.ts'
+import type { SendSpec } from '../sends/contents.ts'
 import { failedWait } from '../waits/failed-wait.ts'
-import { childOf, raceOf, receiveOf, sleepOf, sleepUntilOf, type WaitSpec } from '../waits/wait-spec.ts'
+import { allOf, childOf, raceOf, receiveOf, sleepOf, sleepUntilOf, type WaitSpec } from '../waits/wait-spec.ts'
 import { TokenWait, Wait, type WaitFrame } from '../waits/wait.ts'
-import type { RunOutcome, SleepResult, WaitCase } from '../waits/wait-case.ts'
+import type { RunOutcome, SleepResult } from '../waits/wait-case.ts'
 import { runCase, signalCase, startCase } from '../waits/wait-case.ts'
 import { quotedText } from '../../core/text/printable.ts'
 
@@ -167,11 +172,7 @@ class FunctionContext<Input> implements Context<Input> {
   all(waits: object): Promise<never> {
     return this.promised('all', null, () => {
       this.outsideStep('all')
-      checkWaits(waits, 'ctx.all')
-      if (Array.isArray(waits)) return Promise.all(waits as readonly Wait<unknown>[]) as Promise<never>
-      const entries = Object.entries(waits as Readonly<Record<string, Wait<unknown>>>)
-      const values = Promise.all(entries.map(([, wait]) => wait))
-      return values.then((all) => Object.fromEntries(entries.map(([key], at) => [key, all[at]]))) as Promise<never>
+      return allOf(waits) as Promise<never>
     })
   }
 
@@ -204,13 +205,30 @@ class FunctionContext<Input> implements Context<Input> {
   }
 
   expose(name: string, value: unknown): void {
-    const { state } = this.frame
     checkName(name, 'The exposed value')
     const call = this.note('expose')
-    if (call === null) return
-    const data = encodeNote(state, value, (error) => error, 'exposed', name)
-    state.writer.append({ kind: 'exposed', name, meta: { call }, data })
-    state.scheduleTurn()
+    if (call !== null) writeExposed(this.frame.state, call, name, value)
+  }
+
+  signal(target: SendTarget, named: string | Topic, payload?: unknown): Promise<void> {
+    return this.send('signal', () => {
+      const name = signalNameOf(named)
+      return { name, prepare: (state) => signalContent(state, target, named, payload) }
+    })
+  }
+
+  broadcast(topic: Topic, payload?: unknown, options: SendOptions = {}): Promise<void> {
+    return this.send('broadcast', () => broadcastOf(topic, payload, options))
+  }
+
+  private send(method: keyof Context, make: () => SendSpec): Promise<void> {
+    return this.promised(method, null, () => {
+      const { name, prepare } = make()
+      this.outsideStep(method)
+      const { state, waits } = this.frame
+      if (!state.admits() || state.hasBodyEnded) return never()
+      return send(waits, { ...this.identify('send', name, method), prepare })
+    })
   }
 
   until<Result>(
@@ -238,30 +256,15 @@ class FunctionContext<Input> implements Context<Input> {
   }
 
   log(message: string, data?: unknown): void {
-    const { state } = this.frame
     if (typeof message !== 'string') throw new HoldfastError('INVALID_OPTION', 'ctx.log needs a text as its message.')
     const name = this.note('log')
-    if (name === null) return
-    const line = data === undefined ? { message } : { message, data }
-    const cut = (error: HoldfastError): unknown => ({ message: message.slice(0, 1_000), error })
-    const written = encodeNote(state, line, cut, 'logged', name)
-    state.writer.append({ kind: 'logged', name, meta: null, data: written })
-    state.host.ports.logger.info(message, {
-      run: this.run.id,
-      type: this.run.type,
-      ...(data === undefined ? {} : { data }),
-    })
-    state.scheduleTurn()
+    if (name !== null) writeLogged(this.frame.state, name, message, data)
   }
 
   progress(fraction: number, text?: string): void {
-    const { state } = this.frame
     checkFraction(fraction)
     const name = this.note('progress')
-    if (name === null) return
-    const data = text === undefined ? null : encodeNote(state, text, (error) => error.message, 'progressed', name)
-    state.writer.append({ kind: 'progressed', name, meta: { fraction }, data })
-    state.scheduleTurn()
+    if (name !== null) writeProgress(this.frame.state, name, fraction, text)
   }
 
   withResource<Resource, Result>(
@@ -330,25 +333,19 @@ class FunctionContext<Input> implements Context<Input> {
 
   private waitFrame(name: string, method: keyof Context): WaitFrame {
     this.outsideStep(method)
-    const { scope } = this
-    const { state, waits } = this.frame
-    const place = state.sites?.find<Context>(this, method) ?? null
     // The identity is taken when the wait is made: when it begins may depend on promises of the body's own.
-    const identity = scope.next('wait', name)
-    state.body.places.note<Context>('wait', identity, scope.nth, this, method)
-    const made = (cases: readonly WaitCase[]): NewWait => ({ name: identity, cases, place })
-    return {
-      // A step that returns a wait has it awaited when it is not being called any more.
-      refusal: () => this.refusal(method, 'awaited'),
-      made: (wait) => waits.add(wait),
-      offered: () => waits.offered({ kind: 'wait', name: identity, place }),
-      taken: () => waits.taken(identity),
-      begin: (cases) => beginWait(waits, made(cases)),
-      await: (cases, begun) => {
-        if (!state.admits() || state.hasBodyEnded) return never()
-        return begun === null ? registerWait(waits, made(cases)) : awaitBegun(waits, begun)
-      },
-    }
+    const call = this.identify('wait', name, method)
+    // A step that returns a wait has it awaited when it is not being called any more.
+    return waitFrameOf(this.frame, call, () => this.refusal(method, 'awaited'))
+  }
+
+  /** The next identity of a call, and its place in the code where that is asked for. */
+  private identify(kind: 'wait' | 'send', called: string, method: keyof Context): CallIdentity {
+    const { state } = this.frame
+    const place = state.sites?.find<Context>(this, method) ?? null
+    const name = this.scope.next(kind, called)
+    state.body.places.note<Context>(kind, name, this.scope.nth, this, method)
+    return { name, place }
   }
 
   /** Every call takes the next identity of its kind, so one that a replay will not make would shift all that follow. */

@@ -48,3 +48,12 @@ export function raceOf(given: unknown): WaitSpec {
   }
   return { name: 'race', cases }
 }
+
+/** The results of all waits, in the shape of the argument. */
+export function allOf(given: unknown): Promise<unknown> {
+  checkWaits(given, 'ctx.all')
+  if (Array.isArray(given)) return Promise.all(given as readonly Wait<unknown>[])
+  const entries = Object.entries(given as Readonly<Record<string, Wait<unknown>>>)
+  const values = Promise.all(entries.map(([, wait]) => wait))
+  return values.then((all) => Object.fromEntries(entries.map(([key], at) => [key, all[at]])))
+}

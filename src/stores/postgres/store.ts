@@ -26,13 +26,13 @@ import type {
   LoadRequest,
   NewBroadcast,
   NewMessage,
-  NewRun,
   Page,
   PayloadRewrite,
   PayloadsRewritten,
   Rescued,
   RescueRequest,
   RunFilter,
+  RunStart,
   StartBusy,
   Started,
   ControlResult,
@@ -209,7 +209,7 @@ export class PostgresStore implements Store, StoreAdmin, StoreEndHints, StoreLim
     await this.parts.migrate()
   }
 
-  async start(runs: readonly NewRun[], options?: BatchOptions): Promise<readonly (Started | StartBusy)[]> {
+  async start(runs: readonly RunStart[], options?: BatchOptions): Promise<readonly (Started | StartBusy)[]> {
     return this.batches.start(runs, options)
   }
 

@@ -13,6 +13,7 @@ import { commitCases } from './commits/commit.ts'
 import { continueAsNewCases } from './runs/continue-as-new.ts'
 import { decidedStartCases } from './runs/decided-starts.ts'
 import { deadLetterCases } from './messages/dead-letters.ts'
+import { effectCases } from './runs/effects.ts'
 import { endPageCases } from './commits/end-pages.ts'
 import { endCases } from './runs/end.ts'
 import { fairClaimCases } from './claims/fair-claims.ts'
@@ -31,6 +32,7 @@ import { parentEndCases } from './runs/parent-end.ts'
 import { pauseCases } from './control/pause.ts'
 import { payloadKeyCases } from './claims/payload-keys.ts'
 import { queueCases } from './messages/queue.ts'
+import { sendCases } from './messages/send.ts'
 import { quotaCases } from './messages/quotas.ts'
 import { readCases } from './commits/read.ts'
 import { releaseCases } from './claims/release.ts'
@@ -87,6 +89,7 @@ export const storeContract: readonly ContractCase[] = [
   ...childCases,
   ...leasedChildCases,
   ...settleCases,
+  ...effectCases,
   ...parentEndCases,
   ...broadcastCases,
   ...queueCases,
@@ -117,4 +120,5 @@ export const storeContract: readonly ContractCase[] = [
   ...hintCases,
   ...userTransactionCases,
   ...quotaCases,
+  ...sendCases,
 ]

@@ -46,7 +46,7 @@ describe.each(everyStore)('execute on $name', ({ make }) => {
     expect(await kinds(holdfast)).toEqual(['started', 'input', 'event', 'timer', 'effect'])
     const [run] = (await holdfast.find({ type: 'order' })).runs
     expect(run).toMatchObject({ status: 'waiting', idempotencyKey: '1', key: 'ada' })
-    const effects = await holdfast.find({ type: 'order:sendMail' })
+    const effects = await holdfast.find({ type: 'order/sendMail' })
     expect(effects.runs).toMatchObject([
       { status: 'pending', parentId: run?.id, metadata: { id: '1', effect: 'sendMail#5' } },
     ])
@@ -188,7 +188,7 @@ describe.each(everyStore)('execute on $name', ({ make }) => {
       code: 'WORKFLOW_UNKNOWN',
       message: expect.stringContaining('Did you mean "order"') as string,
     })
-    await expect(holdfast.executeDynamic('order:sendMail', create('1'))).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    await expect(holdfast.executeDynamic('order/sendMail', create('1'))).rejects.toMatchObject({ code: 'INVALID_OPTION' })
     await expect(holdfast.execute(orderOf(), create('1'))).rejects.toMatchObject({ code: 'WORKFLOW_UNKNOWN' })
     await expect(holdfast.executeDynamic('order', { type: 'Create' })).rejects.toMatchObject({ code: 'INVALID_INPUT' })
     await expect(holdfast.executeDynamic('order', { type: 'Late' })).rejects.toMatchObject({ code: 'INVALID_INPUT' })

@@ -4,12 +4,14 @@
 import { describe, expect, it } from 'vitest'
 import { createScopes } from '../../../src/async-scopes.ts'
 import type { Host } from '../../../src/core/definition/definition.ts'
+import { topic } from '../../../src/core/definition/declared-topic.ts'
 import type { Context } from '../../../src/functions/api/context.ts'
 import type { Wait } from '../../../src/functions/waits/wait.ts'
 import { workflow, type Body, type Workflow } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig, unhandledIn, type Held, type RigOptions } from '../../support/function-rig.ts'
 
 const other = workflow('other', () => null)
+const aTopic = topic('inner')
 const aRun = '01900000-0000-7000-8000-00000000abcd'
 
 /** Every method of the context that asks something of the run. */
@@ -26,6 +28,8 @@ const asks: Readonly<Record<string, (ctx: Context, made: Wait<unknown>) => unkno
   child: (ctx) => ctx.child(other),
   start: (ctx) => ctx.start(other),
   token: (ctx) => ctx.token(),
+  signal: (ctx) => ctx.signal(aRun, 'inner'),
+  broadcast: (ctx) => ctx.broadcast(aTopic, 1),
   expose: (ctx) => ctx.expose('inner', 1),
   until: (ctx) => ctx.until('inner', () => true),
   now: (ctx) => ctx.now(),
@@ -58,6 +62,8 @@ const own = [
   'failedFrame',
   'outsideStep',
   'encodeNote',
+  'send',
+  'identify',
   'read',
 ]
 const notes = ['record', 'note', 'refusal', 'promised']

@@ -4,7 +4,7 @@
 
 import { foremost } from '../../../core/rules/insert-order.ts'
 import { obstacleTo, startInRounds, type ObstacleWork, type Twin } from '../../../core/rules/start.ts'
-import type { NewRun, Started } from '../../../store.ts'
+import type { RunStart, Started } from '../../../store.ts'
 import type { Dialect } from '../dialect.ts'
 import type { Execution } from '../execution.ts'
 import { createKeyQueries, isKeyed, type KeyQueries, type Taken } from './keys.ts'
@@ -35,7 +35,7 @@ export function childrenStarting(parts: Omit<StartingParts, 'starting'>): StartC
 export async function startInOrder(
   parts: StartingParts,
   x: Execution,
-  runs: readonly NewRun[],
+  runs: readonly RunStart[],
   inserted = new Set<string>(),
 ): Promise<readonly Started[]> {
   if (parts.dialect.shards === 1 && !runs.some(isKeyed)) return parts.startQueries.start(x, 0, runs, inserted)
@@ -53,13 +53,13 @@ export async function startInOrder(
 async function startTogether(
   { dialect, startQueries: rows, keyQueries, readQueries }: StartingParts,
   x: Execution,
-  runs: readonly NewRun[],
-  { answers, inserted }: { readonly answers: Map<NewRun, Started>; readonly inserted: Set<string> },
+  runs: readonly RunStart[],
+  { answers, inserted }: { readonly answers: Map<RunStart, Started>; readonly inserted: Set<string> },
 ): Promise<void> {
   const keyed = runs.filter(isKeyed)
   const taken = keyed.length === 0 ? new Map<string, Taken>() : await keyQueries.take(x, keyed)
-  const isWhole = (run: NewRun): boolean => taken.get(run.id)?.isWhole ?? true
-  const shardsOf = (some: readonly NewRun[]) =>
+  const isWhole = (run: RunStart): boolean => taken.get(run.id)?.isWhole ?? true
+  const shardsOf = (some: readonly RunStart[]) =>
     Array.from(byShard(dialect, some, ({ id }) => id)).sort(([one], [other]) => one - other)
 
   for (const [shard, some] of shardsOf(runs.filter(isWhole))) {
@@ -72,10 +72,10 @@ async function startTogether(
   if (inVain.length > 0) await keyQueries.free(x, inVain)
 
   const refused = runs.filter((run) => !isWhole(run))
-  const twins = new Map<NewRun, Twin>()
+  const twins = new Map<RunStart, Twin>()
   for (const [shard, some] of shardsOf(refused)) {
     const found = await rows.lookForTwins(x, shard, some)
-    found.forEach((twin, index) => twin !== undefined && twins.set(some[index] as NewRun, twin))
+    found.forEach((twin, index) => twin !== undefined && twins.set(some[index] as RunStart, twin))
   }
   // A run of the same id comes before those that have the keys, which are then not looked up.
   const left = refused.filter((run) => !twins.has(run))

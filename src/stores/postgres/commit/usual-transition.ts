@@ -1,7 +1,7 @@
 // Usual transitions: those that an update with the fence in its condition can do.
 
 import type { Lease } from '../../../core/model/run.ts'
-import { assertLegal, type Outbound, type Transition } from '../../../core/model/transition.ts'
+import { assertLegal, sends, type Outbound, type Transition } from '../../../core/model/transition.ts'
 
 /** The transition of a holder. */
 export type HeldTransition = Transition & { readonly guard: { readonly lease: Lease } }
@@ -11,7 +11,7 @@ export function isUsual(transition: Transition): transition is HeldTransition {
   const { guard, undo, continues, status, outbound = null, applies = null } = transition
   const { keyId = null, base = null, settles = null } = transition
   // Once in the stay of a run after its holder got another key.
-  if (keyId !== null || guard.lease === null || base !== null || settles !== null) return false
+  if (keyId !== null || guard.lease === null || base !== null || settles !== null || sends(transition)) return false
   // A transition that applies a control request needs that request, and a usual one has none.
   if (undo !== null || continues !== null || applies !== null || status === 'cancelling' || hasOutbound(outbound)) {
     return false

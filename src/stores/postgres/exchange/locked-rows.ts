@@ -3,6 +3,7 @@
 
 import type { Chore } from '../../../core/model/chore.ts'
 import type { UnitOfWork, KeptBroadcast, WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
+import type { Entry } from '../../../core/model/entry.ts'
 import type { Message } from '../../../core/model/message.ts'
 import type { Run } from '../../../core/model/run.ts'
 import type { Broadcast } from '../../../core/model/topic.ts'
@@ -16,6 +17,8 @@ export interface LockedRows {
   readonly requested: ReadonlySet<string>
   /** Runs that were to be locked, and that another transaction has locked. */
   readonly lockedOut: ReadonlySet<string>
+  /** Topics that were to be locked, and that another transaction has locked. */
+  readonly lockedOutTopics: ReadonlySet<string>
   readonly runs: ReadonlyMap<string, Run>
   /** Last entries of runs that are over. */
   readonly lasts: ReadonlyMap<string, LastEntry>
@@ -41,6 +44,10 @@ export interface LockedRows {
   readonly crowds: ReadonlyMap<string, Crowd>
   /** By run and id, of those that were asked for: whether they are there. */
   readonly messages: ReadonlyMap<string, boolean>
+  /** By run, of those that were asked for: how many messages are unread, counted up to a bound. */
+  readonly depths: ReadonlyMap<string, number>
+  /** The entries with which the run of a chore has sent messages: a page. */
+  readonly sentEntries: readonly Entry[]
   /** By kind and target, of those that were asked for. */
   readonly chores: ReadonlyMap<string, Chore | undefined>
   /** The broadcasts that a chore passes on, and the later ones; or those that a subscriber missed. */

@@ -1,7 +1,7 @@
 // The store inside a transaction that is already open, on its connection. Each call is a savepoint, so that one that fails
 // leaves nothing behind and the transaction usable. Hints gather until the end of the transaction is known.
 
-import type { Transition } from '../../../core/model/transition.ts'
+import { withoutLeases, type Transition } from '../../../core/model/transition.ts'
 import type {
   Committed,
   Delivered,
@@ -48,7 +48,7 @@ export class SqliteTransactionStore implements TransactionStore {
   }
 
   commit(transitions: readonly Transition[]): Promise<readonly Committed[]> {
-    return this.write((batch) => transitions.map((one) => commitOne(batch, one)))
+    return this.write((batch) => transitions.map((one) => commitOne(batch, withoutLeases(one))))
   }
 
   deliver(messages: readonly (NewMessage | NewBroadcast)[]): Promise<readonly Delivered[]> {

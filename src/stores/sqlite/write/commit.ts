@@ -21,7 +21,7 @@ import {
 import { isTerminal, type Lease, type Run } from '../../../core/model/run.ts'
 import { follow } from '../../../core/rules/start.ts'
 import { fedCount } from '../../../core/rules/feed-entries.ts'
-import { assertLegal, type Transition } from '../../../core/model/transition.ts'
+import { assertLegal, sends, type Transition } from '../../../core/model/transition.ts'
 import { wakeNamesText } from '../../../core/rows/wake-names.ts'
 import type { Batch } from './batch.ts'
 import { newMessageSql, SqliteUnitOfWork, unreadSql } from './unit-of-work.ts'
@@ -42,7 +42,17 @@ const endSql = `${leaveSql} and watched = 0`
 /** Nothing succeeds when the time for it is over. */
 const succeedSql = `${endSql} and (timeout_at is null or timeout_at > ?)`
 
+/**
+ * Without a lease: a run that waits, and that nothing has woken. What a message has woken is due, and keeps that time, so the
+ * mailbox has to be read.
+ */
+const unheldSql = `
+  update runs set seq = ?, updated_at = ?, readiness = ?, due = ?
+  where shard = 0 and id = ? and seq = ? and status = 'waiting' and readiness in ('idle', 'timed') and (due is null or due > ?)
+    and deleted_at is null and feed = ? returning inbox`
+
 export function commitOne(batch: Batch, transition: Transition): Committed {
+  if (transition.guard.lease === null) return commitUnheld(batch, transition)
   const { id, runId, guard, append, status, parkIf, takes, outbound = null, emptyAt = 0, feed = false } = transition
   const inbox = parkIf?.inbox ?? emptyAt
   if (!isUsual(transition) || !write(batch, transition, inbox)) return commitAfterLooking(batch, transition)
@@ -54,15 +64,33 @@ export function commitOne(batch: Batch, transition: Transition): Committed {
   return { outcome: 'committed', seq, at: batch.now, inbox, released: status !== null, controlRequest: null }
 }
 
+/** An input was decided without a lease, and nothing else follows from it than entries and a time. */
+function commitUnheld(batch: Batch, transition: Transition): Committed {
+  const { id, runId, guard, append, status, due, outbound = null, keyId = null, base = null, feed = false } = transition
+  const isPlain = status === 'waiting' && outbound === null && keyId === null && base === null
+  if (!isPlain) return commitAfterLooking(batch, transition)
+  const { db, now } = batch
+  assertLegal('waiting', transition)
+  const seq = guard.seq + append.length
+  const [readiness, dueTime] = restOf(status, dueAt(due, now), now)
+  const row = db.get(unheldSql, [seq, now, readiness, dueTime, runId, guard.seq, now, feed ? 1 : 0])
+  if (row === undefined) return commitAfterLooking(batch, transition)
+  if (readiness !== 'idle') batch.readyRun(runId)
+  batch.append(runId, guard.seq, append, id, feed ? append.length : 0)
+  return { outcome: 'committed', seq, at: now, inbox: Number(row['inbox']), released: true, controlRequest: null }
+}
+
 /** One that the fence alone can judge. */
 function isUsual(transition: Transition): boolean {
-  const { guard, undo, continues, status, applies = null, keyId = null, base = null, settles = null } = transition
-  if (keyId !== null || guard.lease === null || base !== null || settles !== null) return false
+  const { undo, continues, status, applies = null, keyId = null, base = null, settles = null } = transition
+  if (keyId !== null || base !== null || settles !== null) return false
   return !isFar(transition) && undo === null && continues === null && applies === null && status !== 'cancelling'
 }
 
 /** Other rows have to be read. A run that only ceases to watch a target, and knows its mailbox, touches no other. */
-function isFar({ outbound = null, parkIf, emptyAt }: Transition): boolean {
+function isFar(transition: Transition): boolean {
+  const { outbound = null, parkIf, emptyAt } = transition
+  if (sends(transition)) return true
   if (outbound === null) return false
   return outbound.starts.length > 0 || outbound.watches.length > 0 || (parkIf === null && emptyAt === undefined)
 }

@@ -2,12 +2,15 @@
 // is the only fence: of two that decide at once, one is stale, and nobody writes beside a holder.
 
 import assert from 'node:assert/strict'
+import type { Draft } from '../../../core/model/entry.ts'
 import { atOnce, ids, succeeded, type ContractBench } from '../bench.ts'
 import type { ContractCase } from '../contract-case.ts'
 import { ending, inMs, waiting } from '../drafts.ts'
 import { endOf, expectAsleep, expectSound, expectWoken, messages, outbound, parkWatching } from '../exchanges.ts'
 import * as ask from '../requests.ts'
 import { decide, event, unheld, waitingRun } from '../unheld.ts'
+
+const snapshot: Draft = { kind: 'snapshot', name: null, meta: { fingerprint: 'f00' }, data: '{"state":1}' }
 
 /** Where a run is not just waiting, or is no more. */
 const elsewhere: readonly {
@@ -311,6 +314,35 @@ export const unheldCases: readonly ContractCase[] = [
         await assert.rejects(bench.store.commit([unheld(bench, row, defect)]), { code: 'BUG' })
       }
       assert.deepEqual(await bench.run(row.id), row)
+    },
+  },
+  {
+    name: 'IF-S2 a snapshot moves the base of a run, with a lease or without, and the next one moves it on',
+    async run(bench) {
+      const { id, seq } = await waitingRun(bench, { feed: true })
+      await decide(bench, id, { append: [event(), snapshot], base: seq + 2 })
+      assert.deepEqual([(await bench.run(id)).base, (await bench.run(id)).status], [seq + 2, 'waiting'])
+      await decide(bench, id)
+      assert.equal((await bench.run(id)).base, seq + 2, 'nothing else moves it')
+      await bench.deliver(bench.message(id))
+      const held = await bench.take(id)
+      assert.equal(held.seq, seq + 3)
+      await bench.commit(held, { append: [snapshot, event()], base: seq + 4 })
+      const row = await bench.run(id)
+      assert.deepEqual([row.base, row.seq], [seq + 4, seq + 5])
+      const [loaded] = await bench.store.load([{ runId: id, after: row.base - 1, limit: 100 }])
+      assert.deepEqual(
+        loaded?.entries.map(({ kind }) => kind),
+        ['snapshot', 'event'],
+      )
+      const checks = (await bench.store.doctor()).filter(({ name }) => name === 'base_is_input')
+      assert.deepEqual(
+        checks.map(({ offenders }) => offenders),
+        [[]],
+      )
+      await expectSound(bench)
+      const wrong = unheld(bench, await waitingRun(bench), { base: 3 })
+      await assert.rejects(bench.store.commit([wrong]), { code: 'BUG' })
     },
   },
   {
