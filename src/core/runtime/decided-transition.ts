@@ -2,10 +2,13 @@
 // the same whether a worker holds the instance (`lease`) or nobody does (null).
 
 import type { Decided } from '../definition/decider-model.ts'
-import type { Host } from '../definition/definition.ts'
+import type { Definition, Host } from '../definition/definition.ts'
 import type { Draft } from '../model/entry.ts'
+import { sentMessageId } from '../model/message.ts'
+import { isRunId } from '../model/run-id.ts'
 import type { Lease, Run } from '../model/run.ts'
 import type { ChildStart, Outbound, Parking, Transition } from '../model/transition.ts'
+import { entryPlace, messagePlaceOf } from '../payload/place.ts'
 import { effectStart } from './effect-run.ts'
 import { keepPatiently } from './fetch.ts'
 
@@ -29,7 +32,7 @@ export interface DecidedOptions {
 
 export async function decidedTransition(options: DecidedOptions): Promise<Transition> {
   const { host, run, seq, lease, decided, parkIf } = options
-  const append = await keptEntries(options)
+  const append = await keptEntries({ ...options, decided: { ...decided, append: await withSignals(options) } })
   const { end, due } = decided
   const isLeft = end === null && (lease === null || parkIf !== null)
   const status = end ?? (isLeft ? 'waiting' : null)
@@ -51,14 +54,35 @@ export async function decidedTransition(options: DecidedOptions): Promise<Transi
   }
 }
 
+/** The entries of signals say where they go. To a run that does not exist nothing is sent. */
+async function withSignals({ host, run, seq, decided }: DecidedOptions): Promise<readonly Draft[]> {
+  const { append, signals } = decided
+  if (signals.length === 0) return append
+  const { payloads, limits } = host
+  const entries = [...append]
+  for (const { seq: at, to, name, payload } of signals) {
+    const receiver = typeof to === 'string' ? to : await host.receiver({ type: typeOf(to.workflow), key: to.key })
+    if (receiver === null || !isRunId(receiver)) continue
+    const id = sentMessageId(run.id, at)
+    const place = messagePlaceOf(payloads.namespace, { kind: 'signal', runId: receiver, name, id })
+    const meta = { to: receiver, signal: name, kind: 'signal', policy: null, mostUnread: limits.mailbox } as const
+    entries[at - seq - 1] = { kind: 'signal-sent', name, meta, data: payloads.encode(payload, place) }
+  }
+  return entries
+}
+
+function typeOf(workflow: Definition | string): string {
+  return typeof workflow === 'string' ? workflow : workflow.type
+}
+
 async function keptEntries({ host, run, seq, decided, isWanted }: DecidedOptions): Promise<readonly Draft[]> {
   const { payloads } = host
   const { append } = decided
   if (append.every(({ data }) => data === null || payloads.isKeptAsIs(data))) return append
   const keep = async (draft: Draft, index: number): Promise<Draft> => {
-    const { kind, name, data } = draft
+    const { data } = draft
     if (data === null || payloads.isKeptAsIs(data)) return draft
-    const place = payloads.place(run.id, seq + 1 + index, kind, name)
+    const place = entryPlace(payloads.namespace, run.id, seq + 1 + index, draft)
     return { ...draft, data: await keepPatiently(host, data, place, isWanted) } as Draft
   }
   return Promise.all(append.map(keep))
