@@ -27,8 +27,8 @@ export {
   type TimerTime,
   type Typed,
 } from './deciders/index.ts'
-export type { EffectTools } from './core/definition/decider-model.ts'
-export type { Enqueued, Enqueuer, Executed, ExecuteOptions, Executor } from './client/deciders/executor.ts'
+export type { EffectTools, Executed, TypedDecider } from './core/definition/decider-model.ts'
+export type { Enqueued, Enqueuer, ExecuteOptions, Executor } from './client/deciders/executor.ts'
 export type {
   Backlog,
   EventCause,

@@ -4,8 +4,8 @@
 
 import type { Definition, TypedDefinition } from '../core/definition/definition.ts'
 import type { Topic } from '../core/definition/declared-topic.ts'
-import type { TypedDecider } from '../core/definition/decider-model.ts'
-import type { Enqueued, Executed, ExecuteOptions } from './deciders/executor.ts'
+import type { Executed, TypedDecider } from '../core/definition/decider-model.ts'
+import type { Enqueued, ExecuteOptions } from './deciders/executor.ts'
 import type { CompleteOptions, CompleteOutcome } from './send/complete.ts'
 import type { RunHandle } from './run-handle.ts'
 import type { RunReference } from './run-reference.ts'

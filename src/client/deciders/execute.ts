@@ -1,6 +1,6 @@
 // Has an input decided: checked here, and committed by the instance's actor in this process, or by a worker that holds it.
 
-import { isDecider, type DeciderDefinition } from '../../core/definition/decider-model.ts'
+import { isDecider, type DeciderDefinition, type Executed } from '../../core/definition/decider-model.ts'
 import type { Definition } from '../../core/definition/definition.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
 import { checkKey } from '../../core/model/key.ts'
@@ -9,7 +9,7 @@ import { checkOptions, shown } from '../../core/text/suggest.ts'
 import { notDecider } from '../../engine/deciders/cached-instance.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { abortable } from '../abort-option.ts'
-import type { Executed, ExecuteOptions } from './executor.ts'
+import type { ExecuteOptions } from './executor.ts'
 
 /** An input that is checked, and the instance that it is for. */
 export interface CheckedInput {

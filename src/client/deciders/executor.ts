@@ -1,6 +1,6 @@
 // How inputs of deciders are sent, and what a caller learns.
 
-import type { DeciderTypes, TypedDecider } from '../../core/definition/decider-model.ts'
+import type { DeciderTypes, Executed, TypedDecider } from '../../core/definition/decider-model.ts'
 import type { AbortOption } from '../abort-option.ts'
 
 export interface ExecuteOptions extends AbortOption {
@@ -10,14 +10,6 @@ export interface ExecuteOptions extends AbortOption {
    */
   readonly commandId?: string
 }
-
-/** What became of an input. */
-export type Executed<Types extends DeciderTypes = DeciderTypes> =
-  /** These events followed. `state` is the state after them; of a repeated command, the state now. */
-  | { readonly outcome: 'accepted'; readonly events: readonly Types['event'][]; readonly state: Types['state'] }
-  | { readonly outcome: 'rejected'; readonly rejection: Types['rejection'] }
-  /** The instance was over before: nothing was decided. */
-  | { readonly outcome: 'already-completed' }
 
 /** What became of an input for the mailbox. The first input of an instance is decided at once. */
 export type Enqueued<Types extends DeciderTypes = DeciderTypes> =

@@ -39,6 +39,14 @@ export interface TypedDecider<Types extends DeciderTypes = DeciderTypes> extends
   readonly types?: Types & { readonly output: Types['state'] }
 }
 
+/** What became of an input. */
+export type Executed<Types extends DeciderTypes = DeciderTypes> =
+  /** These events followed. `state` is the state after them; of a repeated command, the state now. */
+  | { readonly outcome: 'accepted'; readonly events: readonly Types['event'][]; readonly state: Types['state'] }
+  | { readonly outcome: 'rejected'; readonly rejection: Types['rejection'] }
+  /** The instance was over before: nothing was decided. */
+  | { readonly outcome: 'already-completed' }
+
 export function isDecider(definition: Definition): definition is DeciderDefinition {
   return definition.style === 'decider' && 'model' in definition
 }

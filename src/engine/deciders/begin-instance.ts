@@ -4,7 +4,7 @@
 // The id of the instance is the idempotency key of its run: unique among all of its type that are not deleted, finished ones
 // too. Its business key is unique among the live ones.
 
-import type { Answer, Decided } from '../../core/definition/decider-model.ts'
+import type { Answer, Decided, DeciderDefinition } from '../../core/definition/decider-model.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
 import type { RunStart } from '../../core/model/run-start.ts'
 import type { Run } from '../../core/model/run.ts'
@@ -15,27 +15,14 @@ import { decidedTransition, type WrittenRun } from '../../core/runtime/decided-t
 import { quotedText } from '../../core/text/printable.ts'
 import { shown } from '../../core/text/suggest.ts'
 import { CachedInstance } from './cached-instance.ts'
-import { hostOf } from './deciding-engine.ts'
+import { hostOf, type DecidingEngine } from './deciding-engine.ts'
 import { EffectLeases } from './effect-leases.ts'
 import type { Call, InstanceActor } from './instance-actor.ts'
 
 /** Answers how many of the calls have their answers now, or that another process has begun the instance. */
 export async function beginInstance(actor: InstanceActor, calls: readonly Call[]): Promise<number | 'again'> {
   const { engine, definition, id } = actor
-  const shard = shardForNew({ key: null, idempotencyKey: id }, engine.shards, engine.ports.random)
-  const runId = engine.runIds.next(shard)
-  const { type, version, feed } = definition
-  const run: WrittenRun = {
-    id: runId,
-    shard: engine.shards === 1 ? 0 : shardOf(runId) % engine.shards,
-    type,
-    version,
-    priority: 0,
-    feed,
-    keyId: null,
-    instanceId: id,
-  }
-  const fresh = new CachedInstance(engine, definition, run)
+  const fresh = freshInstance(engine, definition, id)
   const offers = calls.map(({ input, command }) => ({ kind: 'call', input, command }) as const)
   const decided = fresh.instance.decide(offers, { now: engine.clock.now() })
   if (decided.append.length > 0) {
@@ -49,6 +36,24 @@ export async function beginInstance(actor: InstanceActor, calls: readonly Call[]
   return decided.answers.length
 }
 
+/** An instance that does not exist yet. */
+export function freshInstance(engine: DecidingEngine, definition: DeciderDefinition, id: string): CachedInstance {
+  const { runIds, shards, ports } = engine
+  const runId = runIds.next(shardForNew({ key: null, idempotencyKey: id }, shards, ports.random))
+  const { type, version, feed } = definition
+  const shard = shards === 1 ? 0 : shardOf(runId) % shards
+  return new CachedInstance(engine, definition, {
+    id: runId,
+    shard,
+    type,
+    version,
+    priority: 0,
+    feed,
+    keyId: null,
+    instanceId: id,
+  })
+}
+
 /** Null if the run was inserted; the run that has its key, if one does. */
 async function insert(
   actor: InstanceActor,
@@ -56,55 +61,17 @@ async function insert(
   decided: Decided,
   calls: readonly Call[],
 ): Promise<Run | 'again' | null> {
-  const { engine, definition } = actor
-  const [first, ...rest] = decided.append
-  if (first?.kind !== 'started') throw new HoldfastError('BUG', 'An instance does not begin with its first input.')
-  const creator = calls[creatorOf(decided.answers)] as Call
-  const key = keyOf(actor, creator)
+  const { engine } = actor
   const leases = new EffectLeases(engine)
+  const { input } = calls[creatorOf(decided.answers)] as Call
   try {
-    const { payloads } = engine
-    const place = payloads.place(fresh.run.id, 1, 'started', null)
-    const keyId = payloads.keyOf(first.data)
-    const run: WrittenRun = { ...fresh.run, keyId }
-    const given: RunStart = {
-      id: run.id,
-      shard: run.shard,
-      type: run.type,
-      version: run.version,
-      key,
-      keyScope: 'workflow',
-      idempotencyKey: actor.id,
-      parentId: null,
-      tags: definition.tags,
-      metadata: null,
-      feed: run.feed,
-      keyId,
-      priority: 0,
-      due: null,
-      timeoutMs: null,
-      expiresInMs: null,
-      lease: null,
-      leaseMs: null,
-      transition: engine.transitionId(),
-      first: { ...first, data: await payloads.keep(first.data, place) },
-      decided: leases.reserve(
-        await decidedTransition({
-          host: hostOf(engine),
-          run,
-          seq: 1,
-          lease: null,
-          decided: { ...decided, append: rest },
-          parkIf: null,
-          isWanted: () => !engine.isClosed,
-        }),
-      ),
-    }
+    const made = await decidedStart(engine, { fresh, decided, input })
+    const given = { ...made, decided: leases.reserve(made.decided) }
     const started = await engine.start(given)
     if (!started.created) return started.taken === 'key' ? started.run : 'again'
-    fresh.run = run
+    fresh.run = { ...fresh.run, keyId: given.keyId ?? null }
     fresh.instance.committed(started.run.createdAt)
-    actor.noteCommitted(fresh, given.decided as Transition)
+    actor.noteCommitted(fresh, given.decided)
     leases.begin(started.leased, started.run.createdAt)
     return null
   } finally {
@@ -112,33 +79,84 @@ async function insert(
   }
 }
 
+export interface DecidedStart {
+  readonly fresh: CachedInstance
+  readonly decided: Decided
+  /** The input that it begins with. */
+  readonly input: unknown
+}
+
+/** The insert of an instance with what follows from its first inputs. */
+export async function decidedStart(
+  engine: DecidingEngine,
+  { fresh, decided, input }: DecidedStart,
+): Promise<RunStart & { readonly decided: Transition }> {
+  const [first, ...rest] = decided.append
+  if (first?.kind !== 'started') throw new HoldfastError('BUG', 'An instance does not begin with its first input.')
+  const { definition } = fresh
+  const { payloads } = engine
+  const keyId = payloads.keyOf(first.data)
+  const run: WrittenRun = { ...fresh.run, keyId }
+  const place = payloads.place(run.id, 1, 'started', null)
+  const host = hostOf(engine)
+  const isWanted = (): boolean => !engine.isClosed
+  const follows = { ...decided, append: rest }
+  return {
+    id: run.id,
+    shard: run.shard,
+    type: run.type,
+    version: run.version,
+    key: keyOf(engine, definition, input),
+    keyScope: 'workflow',
+    idempotencyKey: run.instanceId,
+    parentId: null,
+    tags: definition.tags,
+    metadata: null,
+    feed: run.feed,
+    keyId,
+    priority: 0,
+    due: null,
+    timeoutMs: null,
+    expiresInMs: null,
+    lease: null,
+    leaseMs: null,
+    transition: engine.transitionId(),
+    first: { ...first, data: await payloads.keep(first.data, place) },
+    decided: await decidedTransition({ host, run, seq: 1, lease: null, decided: follows, parkIf: null, isWanted }),
+  }
+}
+
 /** The input that the instance begins with: rejected ones before it leave nothing. */
-function creatorOf(answers: readonly Answer[]): number {
+export function creatorOf(answers: readonly Answer[]): number {
   return answers.findIndex(({ outcome }) => outcome === 'accepted')
 }
 
-function keyOf({ engine, definition }: InstanceActor, { input }: Call): string | null {
+function keyOf({ shards }: DecidingEngine, definition: DeciderDefinition, input: unknown): string | null {
   const key = definition.model.uniqueKeyOf(input)
-  if (key === null || engine.shards === 1) return key
+  if (key === null || shards === 1) return key
   throw new HoldfastError(
     'INVALID_OPTION',
-    `Decider ${quotedText(definition.type)} has a uniqueKey, and this store spreads runs over ${engine.shards} shards, by the ids of ` +
+    `Decider ${quotedText(definition.type)} has a uniqueKey, and this store spreads runs over ${shards} shards, by the ids of ` +
       'instances: there no second key can be unique. Make it the id.',
   )
 }
 
-function refuseKey(calls: readonly Call[], answers: readonly Answer[], rival: Run): 'again' | number {
-  const at = creatorOf(answers)
-  const error = new HoldfastError(
+/** The error of an input whose instance would have the key of another one. */
+export function keyTaken(rival: Run): HoldfastError {
+  return new HoldfastError(
     'RUN_EXISTS',
     `The live instance ${shown(rival.idempotencyKey)} of decider ${quotedText(rival.type)} has the unique key ${shown(rival.key)}. ` +
       'The key is free when that instance is over.',
     { details: { runId: rival.id, type: rival.type, id: rival.idempotencyKey, key: rival.key, status: rival.status } },
   )
+}
+
+function refuseKey(calls: readonly Call[], answers: readonly Answer[], rival: Run): number {
+  const at = creatorOf(answers)
   // Those before it were rejected on the state of an instance that does not exist, and that is still so.
   for (const [index, call] of calls.slice(0, at + 1).entries()) {
     const answer = answers[index] as Answer
-    if (index === at) call.reject(error)
+    if (index === at) call.reject(keyTaken(rival))
     else if (answer.outcome === 'rejected') call.resolve(answer)
     else if (answer.outcome === 'failed') call.reject(answer.error)
   }

@@ -1,6 +1,7 @@
 // The context that the body of a function gets. Every call here is recorded under its identity, so that a replay of the body
 // gets the recorded outcome; a call that was not recorded yet happens now.
 
+import type { DeciderTypes, Executed, TypedDecider } from '../../core/definition/decider-model.ts'
 import type { Topic } from '../../core/definition/declared-topic.ts'
 import type { Isolation, TypedDefinition } from '../../core/definition/definition.ts'
 import type { Duration } from '../../core/definition/duration.ts'
@@ -166,6 +167,15 @@ export interface Context<Input = unknown> {
     options?: TransactionStepOptions<NoInfer<Awaited<Result>>>,
   ): Promise<Result>
 
+  /**
+   * Has an input decided by the instance of a decider that it names, exactly once: it is a step, whose idempotency key is the id
+   * of the command. The state in the answer is recorded with it.
+   *
+   * @example
+   * const answer = await ctx.execute(order, { type: 'Pay', orderId: '42', amount: 99 })
+   */
+  execute<Types extends DeciderTypes>(decider: TypedDecider<Types>, input: Types['input']): Promise<Executed<Types>>
+
   /** Runs part of the body in a scope of its own, so that its calls keep their identity regardless of calls beside it. */
   branch<Result>(name: string, body: (ctx: Context<Input>) => Result | PromiseLike<Result>): Promise<Result>
 
@@ -327,6 +337,7 @@ export const contextMethods: readonly (keyof Context)[] = [
   'token',
   'signal',
   'broadcast',
+  'execute',
   'expose',
   'until',
   'now',

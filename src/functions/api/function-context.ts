@@ -4,7 +4,6 @@
 import type { Topic } from '../../core/definition/declared-topic.ts'
 import type { Definition, TypedDefinition } from '../../core/definition/definition.ts'
 import type { Duration } from '../../core/definition/duration.ts'
-import type { Entry } from '../../core/model/entry.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
 import { callBody, randomFraction, randomUuid } from '../../core/runtime/ports.ts'
 import type { Run } from '../../core/model/run.ts'
@@ -37,7 +36,10 @@ import { never, rejecting } from './call-promise.ts'
 import { waitFrameOf, type CallIdentity } from '../waits/wait-frame.ts'
 import { checkName, type Scope } from './call-identity.ts'
 import type { FrameParts } from '../frame/frame-parts.ts'
-import { decodeAt, encodeNext } from '../replay/journal-text.ts'
+import { encodeNext } from '../replay/journal-text.ts'
+import { readRecorded } from '../replay/recorded-value.ts'
+import { executeStep } from '../steps/execute-step.ts'
+import type { DeciderTypes, Executed, TypedDecider } from '../../core/definition/decider-model.ts'
 import { until, untilMs } from './until.ts'
 import { send } from '../sends/send-call.ts'
 import { broadcastOf, signalContent, signalNameOf } from '../sends/contents.ts'
@@ -196,7 +198,7 @@ class FunctionContext<Input> implements Context<Input> {
     try {
       const schema = checkSchema(options, null)
       const frame = this.waitFrame('token', 'token')
-      const issued = issueCompletionToken(state, this.scope.next('value', 'token'), (entry) => this.read(entry))
+      const issued = issueCompletionToken(state, this.scope.next('value', 'token'), (entry) => readRecorded(state, entry))
       const cases = [signalCase(completionSignal(issued.seq), schema)]
       return new TokenWait(completionTokenText(issued), cases, frame)
     } catch (error) {
@@ -219,6 +221,10 @@ class FunctionContext<Input> implements Context<Input> {
 
   broadcast(topic: Topic, payload?: unknown, options: SendOptions = {}): Promise<void> {
     return this.send('broadcast', () => broadcastOf(topic, payload, options))
+  }
+
+  execute<Types extends DeciderTypes>(decider: TypedDecider<Types>, input: Types['input']): Promise<Executed<Types>> {
+    return executeStep<Types>(this, this.frame.state.host, decider, input)
   }
 
   private send(method: keyof Context, make: () => SendSpec): Promise<void> {
@@ -359,22 +365,12 @@ class FunctionContext<Input> implements Context<Input> {
     return caller === null ? null : insideStep(`ctx.${method}`, caller, verb)
   }
 
-  private read(entry: Extract<Entry, { kind: 'recorded' | 'issued' }>): unknown {
-    const { state } = this.frame
-    try {
-      return decodeAt(state, entry.data, entry)
-    } catch (error) {
-      state.frame.unreadable(error, entry)
-      throw error
-    }
-  }
-
   private record<Value>(name: string, make: () => Value): Value {
     const { state } = this.frame
     this.outsideStep(name)
     const identity = this.scope.next('value', name)
     const recorded = state.history.value(identity)
-    if (recorded !== undefined) return this.read(recorded) as Value
+    if (recorded !== undefined) return readRecorded(state, recorded) as Value
     const value = make()
     if (state.admits() && state.isWriting) {
       const data = encodeNext(state, value, 'recorded', identity)
