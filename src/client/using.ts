@@ -2,7 +2,7 @@
 // the store outside of it, which does not see what the transaction has written; and no run is begun or notified before
 // the commit.
 
-import type { DeciderTypes, Executed } from '../core/definition/decider-model.ts'
+import type { Executed } from '../core/definition/decider-model.ts'
 import type { Definition } from '../core/definition/definition.ts'
 import type { Topic } from '../core/definition/declared-topic.ts'
 import { HoldfastError } from '../core/errors/error.ts'
@@ -75,18 +75,14 @@ export function usingTransaction(engine: Engine, client: Client, tx: unknown): T
     transactionStore.recognise?.()
     return client.startInTransaction(transactionStore, workflow, input, options)
   }
-  const execute = (
-    decider: Definition | string,
-    input: unknown,
-    options: ExecuteOptions = {},
-  ): Promise<Executed<DeciderTypes>> => {
+  const execute = (decider: Definition | string, input: unknown, options: ExecuteOptions = {}): Promise<Executed> => {
     refuseAbortSignal(options)
     transactionStore.recognise?.()
     return executeInTransaction(engine, transactionStore, { decider, input, options })
   }
   return {
     start: start as Starter['start'],
-    execute: execute as Executor['execute'],
+    execute,
     executeDynamic: execute,
     async signal(
       reference: RunReference,

@@ -10,14 +10,7 @@ import type { Payloads } from '../core/payload/payload.ts'
 import { withTimeout } from '../core/runtime/backoff.ts'
 import type { Ports } from '../core/runtime/ports.ts'
 import type { Transition } from '../core/model/transition.ts'
-import type {
-  BatchOptions,
-  Delivered,
-  RunStart,
-  StartBusy,
-  Started,
-  Store,
-} from '../store.ts'
+import type { BatchOptions, Delivered, RunStart, StartBusy, Started, Store } from '../store.ts'
 import { Batcher } from './batch/batcher.ts'
 import { boundedStore } from './store/bounded-store.ts'
 import { CallTimeouts } from './store/call-timeouts.ts'

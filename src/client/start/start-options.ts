@@ -126,7 +126,8 @@ export function describeRun(
   input: unknown,
   limits: Limits,
 ): Described {
-  const isPlain = !isDecider(definition) && definition.unique === null && definition.tags.length === 0 && definition.metadata === null
+  const isPlain =
+    !isDecider(definition) && definition.unique === null && definition.tags.length === 0 && definition.metadata === null
   if (options === undefined && isPlain) return plain
   const { priority = 0, timeout, expiresIn, idempotencyKey, parent, onConflict = 'error' } = options ?? {}
   const own = isDecider(definition) ? identityOf(definition, input, options) : null
@@ -142,7 +143,8 @@ export function describeRun(
   }
   return {
     ...(own ?? keyOf(options ?? {}, definition, input)),
-    idempotencyKey: own?.idempotencyKey ?? (idempotencyKey === undefined ? null : checkKey(idempotencyKey, 'An idempotency key')),
+    idempotencyKey:
+      own?.idempotencyKey ?? (idempotencyKey === undefined ? null : checkKey(idempotencyKey, 'An idempotency key')),
     parentId: parent === undefined ? null : checkParent(idOf(parent)),
     tags: tagsOf(options?.tags, definition, limits),
     metadata: metadataOf(options?.metadata, definition),

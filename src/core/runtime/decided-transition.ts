@@ -83,7 +83,7 @@ async function keptEntries({ host, run, seq, decided, isWanted }: DecidedOptions
     const { data } = draft
     if (data === null || payloads.isKeptAsIs(data)) return draft
     const place = entryPlace(payloads.namespace, run.id, seq + 1 + index, draft)
-    return { ...draft, data: await keepPatiently(host, data, place, isWanted) } as Draft
+    return { ...draft, data: await keepPatiently(host, data, place, isWanted) }
   }
   return Promise.all(append.map(keep))
 }
@@ -101,7 +101,7 @@ async function outboundOf({ host, run, decided }: DecidedOptions): Promise<Outbo
   const { effects, starts } = decided
   if (effects.length + starts.length === 0) return null
   const { payloads, ports } = host
-  const made: (ChildStart | Promise<ChildStart>)[] = effects.map((request) =>
+  const made: Promise<ChildStart>[] = effects.map(async (request) =>
     effectStart({ instance: run, request, payloads, digest: ports.digest, transition: host.transitionId() }),
   )
   for (const { workflow, input, options } of starts) {

@@ -42,7 +42,9 @@ export function effectStart(options: EffectStartOptions): ChildStart | Promise<C
   const text = payloads.encode(request.effect, place)
   const data = payloads.keep(text, place)
   const keyId = payloads.keyOf(text)
-  return typeof data === 'string' ? started(options, id, data, keyId) : data.then((kept) => started(options, id, kept, keyId))
+  return typeof data === 'string'
+    ? started(options, id, data, keyId)
+    : data.then((kept) => started(options, id, kept, keyId))
 }
 
 function started(

@@ -4,23 +4,22 @@ import type { Host } from '../definition/definition.ts'
 import type { Entry } from '../model/entry.ts'
 import { fetchPatiently } from './fetch.ts'
 
+type Reader = Pick<Host, 'ports' | 'payloads'>
+
 /** The entries with the texts of their payloads. */
 export async function fetchedEntries(
-  host: Pick<Host, 'ports' | 'payloads'>,
+  host: Reader,
   entries: readonly Entry[],
   isWanted: () => boolean,
 ): Promise<readonly Entry[]> {
-  const fetched = entries.map((entry) => fetchedEntry(host, entry, isWanted))
-  return fetched.some((one) => one instanceof Promise) ? Promise.all(fetched) : (fetched as readonly Entry[])
+  const { payloads } = host
+  if (entries.every(({ data }) => data === null || payloads.isKeptAsIs(data))) return entries
+  return Promise.all(entries.map(async (entry) => fetchedEntry(host, entry, isWanted)))
 }
 
-function fetchedEntry(
-  host: Pick<Host, 'ports' | 'payloads'>,
-  entry: Entry,
-  isWanted: () => boolean,
-): Entry | Promise<Entry> {
+async function fetchedEntry(host: Reader, entry: Entry, isWanted: () => boolean): Promise<Entry> {
   if (entry.data === null) return entry
   const text = host.payloads.fetch(entry.data)
-  if (typeof text === 'string') return text === entry.data ? entry : ({ ...entry, data: text } as Entry)
-  return fetchPatiently(host, text, entry.data, isWanted).then((data) => ({ ...entry, data }) as Entry)
+  const data = typeof text === 'string' ? text : await fetchPatiently(host, text, entry.data, isWanted)
+  return { ...entry, data }
 }

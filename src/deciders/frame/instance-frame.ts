@@ -147,7 +147,8 @@ export class InstanceFrame extends LeavingFrame implements Frame {
       last = transition.append.at(-1)?.data ?? null
       this.isLeaving = isLast
       answer = await host.commit(transition)
-      if (transition.keyId !== null && transition.keyId !== undefined) this.run = { ...this.run, keyId: transition.keyId }
+      if (transition.keyId !== null && transition.keyId !== undefined)
+        this.run = { ...this.run, keyId: transition.keyId }
     } catch (error) {
       if (hasEntries) this.instance.rollBack()
       if (!isHoldfastError(error, 'RUN_CANCELLING')) throw error
@@ -174,4 +175,3 @@ export class InstanceFrame extends LeavingFrame implements Frame {
     await this.end({ kind: 'failed', name: null, meta: null, data }, 'failed')
   }
 }
-

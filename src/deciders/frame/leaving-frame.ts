@@ -96,7 +96,7 @@ export abstract class LeavingFrame {
     this.key.note(payloads.keyOf(draft.data), seq)
     if (payloads.isKeptAsIs(draft.data)) return draft
     const place = payloads.place(this.runId, seq, draft.kind, draft.name)
-    return { ...draft, data: await keepPatiently(this.host, draft.data, place, () => !this.isGone) } as Draft
+    return { ...draft, data: await keepPatiently(this.host, draft.data, place, () => !this.isGone) }
   }
 
   protected acknowledged(answer: Acknowledged): void {

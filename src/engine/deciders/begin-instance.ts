@@ -17,10 +17,10 @@ import { shown } from '../../core/text/suggest.ts'
 import { CachedInstance } from './cached-instance.ts'
 import { hostOf, type DecidingEngine } from './deciding-engine.ts'
 import { EffectLeases } from './effect-leases.ts'
-import type { Call, InstanceActor } from './instance-actor.ts'
+import type { Call, DecidingActor } from './deciding-actor.ts'
 
 /** Answers how many of the calls have their answers now, or that another process has begun the instance. */
-export async function beginInstance(actor: InstanceActor, calls: readonly Call[]): Promise<number | 'again'> {
+export async function beginInstance(actor: DecidingActor, calls: readonly Call[]): Promise<number | 'again'> {
   const { engine, definition, id } = actor
   const fresh = freshInstance(engine, definition, id)
   const offers = calls.map(({ input, command }) => ({ kind: 'call', input, command }) as const)
@@ -56,7 +56,7 @@ export function freshInstance(engine: DecidingEngine, definition: DeciderDefinit
 
 /** Null if the run was inserted; the run that has its key, if one does. */
 async function insert(
-  actor: InstanceActor,
+  actor: DecidingActor,
   fresh: CachedInstance,
   decided: Decided,
   calls: readonly Call[],

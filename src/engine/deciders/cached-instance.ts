@@ -87,5 +87,9 @@ export function notDecider(type: string): HoldfastError {
 export function refusalReason(error: unknown): string | null {
   if (!isHoldfastError(error)) return null
   const { reason } = error.details
-  return error.family === 'conflict' || error.code === 'RUN_NOT_FOUND' ? (typeof reason === 'string' ? reason : null) : null
+  return error.family === 'conflict' || error.code === 'RUN_NOT_FOUND'
+    ? typeof reason === 'string'
+      ? reason
+      : null
+    : null
 }

@@ -47,7 +47,7 @@ export class EffectLeases {
       const lease = given?.lease ?? null
       if (given === undefined || lease === null) continue
       this.reserved.delete(run.id)
-      const entry: Entry = { ...given.first, seq: 1, at, transition: given.transition } as Entry
+      const entry: Entry = { ...given.first, seq: 1, at, transition: given.transition }
       this.engine.localWorker?.begin(run, lease, [entry])
     }
     if (this.hasStarts) this.engine.onReady()

@@ -12,7 +12,7 @@
 //
 // An answer that is not committed (a rejection that leaves nothing) is only given when the store has nothing new.
 
-import type { Accepted, Answer, Decided, DeciderDefinition, Offer } from '../../core/definition/decider-model.ts'
+import type { Answer, Decided, DeciderDefinition, Offer } from '../../core/definition/decider-model.ts'
 import type { Acknowledged, EffectOutcome } from '../../core/definition/definition.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
 import type { Transition } from '../../core/model/transition.ts'
@@ -20,22 +20,11 @@ import { decidedTransition } from '../../core/runtime/decided-transition.ts'
 import { fetchedEntries } from '../../core/runtime/read-entries.ts'
 import { loadJournal } from '../store/journal-pages.ts'
 import { loadInstance, refusalReason, type CachedInstance } from './cached-instance.ts'
+import type { Call, DecidingActor, InputAnswer, InstanceKeeper } from './deciding-actor.ts'
 import { EffectLeases } from './effect-leases.ts'
 import { hostOf, type DecidingEngine } from './deciding-engine.ts'
 import { beginInstance } from './begin-instance.ts'
 import { MailboxPath } from './mailbox-path.ts'
-
-/** The answer to a caller. An input that failed is an error. */
-export type InputAnswer = Accepted | Extract<Answer, { outcome: 'rejected' | 'already-completed' }>
-
-export interface Call {
-  readonly kind: 'call'
-  readonly input: unknown
-  /** Null if its caller gave none: it gets one when it goes through the mailbox. */
-  command: string | null
-  readonly resolve: (answer: InputAnswer) => void
-  readonly reject: (error: unknown) => void
-}
 
 /** The end of an effect, with which the instance decides its outcome. */
 interface Settling {
@@ -46,22 +35,13 @@ interface Settling {
   readonly reject: (error: unknown) => void
 }
 
-/** The collection that an actor belongs to. */
-export interface InstanceKeeper {
-  /** Nothing is under way any more. */
-  rested(actor: InstanceActor): void
-  /** Calls `look` when a worker of this process may have decided something for that run. */
-  watch(runId: string, look: () => void): void
-  unwatch(runId: string): void
-}
-
 /** How many effects may wait here for their turn: others report their ends to the mailbox, which takes 500 at once. */
 const mostSettling = 8
 
 /** How often another process may be first before the inputs go through the mailbox. */
 const mostStale = 2
 
-export class InstanceActor {
+export class InstanceActor implements DecidingActor {
   readonly id: string
   readonly definition: DeciderDefinition
   readonly engine: DecidingEngine
@@ -119,7 +99,7 @@ export class InstanceActor {
   private async work(): Promise<void> {
     this.isWorking = true
     // All inputs of this turn go together.
-    await null
+    await Promise.resolve()
     while (this.queue.length > 0) {
       const [first] = this.queue as [Call | Settling]
       if (first.kind === 'settling') {
@@ -161,7 +141,10 @@ export class InstanceActor {
   }
 
   /** Decides the first of these calls as one transition. Answers how many have their answers now, or why none has. */
-  private async decideOnce(cached: CachedInstance, calls: readonly Call[]): Promise<number | 'stale' | 'held' | 'again'> {
+  private async decideOnce(
+    cached: CachedInstance,
+    calls: readonly Call[],
+  ): Promise<number | 'stale' | 'held' | 'again'> {
     const { instance } = cached
     const decided = instance.decide(calls.map(offerOf), { now: this.engine.clock.now() })
     if (decided.append.length === 0) {
@@ -191,7 +174,7 @@ export class InstanceActor {
       return answer
     } catch (error) {
       cached.instance.rollBack()
-      return this.afterRefusal(cached, error)
+      return await this.afterRefusal(cached, error)
     } finally {
       leases.giveBack()
     }

@@ -6,7 +6,8 @@ import type { Acknowledged, EffectOutcome } from '../../core/definition/definiti
 import type { Transition } from '../../core/model/transition.ts'
 import type { DecidingEngine } from './deciding-engine.ts'
 import type { CachedInstance } from './cached-instance.ts'
-import { InstanceActor, type InputAnswer, type InstanceKeeper } from './instance-actor.ts'
+import type { DecidingActor, InputAnswer, InstanceKeeper } from './deciding-actor.ts'
+import { InstanceActor } from './instance-actor.ts'
 
 /** How many bytes of folded journals are kept. */
 const mostBytes = 64 * 1024 * 1024
@@ -99,7 +100,7 @@ export class Instances implements InstanceKeeper {
   }
 
   /** Nothing is under way for an instance: it may be forgotten from here on. */
-  rested(actor: InstanceActor): void {
+  rested(actor: DecidingActor): void {
     const name = nameOf(actor.definition.type, actor.id)
     if (this.actors.get(name) !== actor) return
     this.weigh(name, actor.bytes)

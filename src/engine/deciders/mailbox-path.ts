@@ -5,7 +5,7 @@
 import { HoldfastError } from '../../core/errors/error.ts'
 import { randomUuid, type Cancel } from '../../core/runtime/ports.ts'
 import { createBackoffDelays } from '../../core/runtime/backoff.ts'
-import type { Call, InstanceActor, InstanceKeeper } from './instance-actor.ts'
+import type { Call, DecidingActor, InstanceKeeper } from './deciding-actor.ts'
 import { inputMessage, inputsFull } from './input-message.ts'
 
 /** Between two looks at the journal. */
@@ -15,14 +15,14 @@ const pauses = { firstMs: 5, longestMs: 500 }
 const looksForWorkers = 4
 
 export class MailboxPath {
-  private readonly actor: InstanceActor
+  private readonly actor: DecidingActor
   private readonly keeper: InstanceKeeper
   /** By the ids of their commands. */
   private readonly waiting = new Map<string, Call[]>()
   private isLooking = false
   private wake: (() => void) | null = null
 
-  constructor(actor: InstanceActor, keeper: InstanceKeeper) {
+  constructor(actor: DecidingActor, keeper: InstanceKeeper) {
     this.actor = actor
     this.keeper = keeper
   }

@@ -198,7 +198,9 @@ class FunctionContext<Input> implements Context<Input> {
     try {
       const schema = checkSchema(options, null)
       const frame = this.waitFrame('token', 'token')
-      const issued = issueCompletionToken(state, this.scope.next('value', 'token'), (entry) => readRecorded(state, entry))
+      const issued = issueCompletionToken(state, this.scope.next('value', 'token'), (entry) =>
+        readRecorded(state, entry),
+      )
       const cases = [signalCase(completionSignal(issued.seq), schema)]
       return new TokenWait(completionTokenText(issued), cases, frame)
     } catch (error) {

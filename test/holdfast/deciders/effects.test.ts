@@ -35,7 +35,16 @@ describe.each(everyStore)('an effect on $name', ({ make }) => {
       idempotencyKey: 'order:1:5',
     })
     const entries = await journalOf(holdfast, 'order')
-    expect(kindsOf(entries)).toEqual(['started', 'input', 'event', 'timer', 'effect', 'effect-succeeded', 'input', 'event'])
+    expect(kindsOf(entries)).toEqual([
+      'started',
+      'input',
+      'event',
+      'timer',
+      'effect',
+      'effect-succeeded',
+      'input',
+      'event',
+    ])
     const effect = await until('its run has ended', async () => {
       const [run] = (await holdfast.find({ type: 'order/sendMail', status: 'succeeded' })).runs
       return run
@@ -154,7 +163,10 @@ describe.each(everyStore)('an effect on $name', ({ make }) => {
     const before = await journalOf(client, 'order')
     await worker.work()
     await until('it is performed', () => shipped.length === 1)
-    await until('its run has ended', async () => (await client.count({ type: 'order/sendMail', status: 'succeeded' })).count)
+    await until(
+      'its run has ended',
+      async () => (await client.count({ type: 'order/sendMail', status: 'succeeded' })).count,
+    )
     expect(await journalOf(client, 'order')).toEqual(before)
   })
 
@@ -167,7 +179,10 @@ describe.each(everyStore)('an effect on $name', ({ make }) => {
     const [run] = (await client.find({ type: 'order' })).runs
     await client.cancel(run?.id ?? '', { reason: 'a mistake' })
     await worker.work()
-    await until('it is cancelled', async () => (await client.count({ type: 'order/sendMail', status: 'cancelled' })).count)
+    await until(
+      'it is cancelled',
+      async () => (await client.count({ type: 'order/sendMail', status: 'cancelled' })).count,
+    )
     expect(mails).toEqual([])
     expect(await client.execute(order, create)).toEqual({ outcome: 'already-completed' })
   })

@@ -79,7 +79,9 @@ describe.each(everyStore)('enqueue on $name', ({ make }) => {
     const holdfast = await open({ workflows: [order] })
     expect(await holdfast.enqueue(order, note('early'))).toMatchObject({ outcome: 'rejected' })
     expect((await holdfast.find({})).runs).toEqual([])
-    expect(await holdfast.submit({ kind: 'enqueue', decider: 'order', input: create })).toMatchObject({ outcome: 'accepted' })
+    expect(await holdfast.submit({ kind: 'enqueue', decider: 'order', input: create })).toMatchObject({
+      outcome: 'accepted',
+    })
   })
 
   it('refuses more inputs than the limit, and takes more when some were decided', async () => {

@@ -64,7 +64,10 @@ describe.each(everyStore)('execute on $name', ({ make }) => {
     expect((await holdfast.find({})).runs).toEqual([])
     await holdfast.execute(order, create('1'))
     const before = await kinds(holdfast)
-    expect(await holdfast.execute(order, create('1'))).toEqual({ outcome: 'rejected', rejection: { reason: 'It exists.' } })
+    expect(await holdfast.execute(order, create('1'))).toEqual({
+      outcome: 'rejected',
+      rejection: { reason: 'It exists.' },
+    })
     expect(await kinds(holdfast)).toEqual(before)
   })
 
@@ -188,11 +191,15 @@ describe.each(everyStore)('execute on $name', ({ make }) => {
       code: 'WORKFLOW_UNKNOWN',
       message: expect.stringContaining('Did you mean "order"') as string,
     })
-    await expect(holdfast.executeDynamic('order/sendMail', create('1'))).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    await expect(holdfast.executeDynamic('order/sendMail', create('1'))).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+    })
     await expect(holdfast.execute(orderOf(), create('1'))).rejects.toMatchObject({ code: 'WORKFLOW_UNKNOWN' })
     await expect(holdfast.executeDynamic('order', { type: 'Create' })).rejects.toMatchObject({ code: 'INVALID_INPUT' })
     await expect(holdfast.executeDynamic('order', { type: 'Late' })).rejects.toMatchObject({ code: 'INVALID_INPUT' })
-    await expect(holdfast.execute(order, create('1'), { commandId: '' })).rejects.toMatchObject({ code: 'INVALID_NAME' })
+    await expect(holdfast.execute(order, create('1'), { commandId: '' })).rejects.toMatchObject({
+      code: 'INVALID_NAME',
+    })
   })
 
   it('IF-E9 refuses to decide where an event cannot be folded, names it, and writes nothing', async () => {
@@ -271,7 +278,7 @@ describe.each(everyStore)('execute on $name', ({ make }) => {
     await holdfasts[0]?.execute(order, create('1'))
     const texts = holdfasts.flatMap((_, at) => Array.from({ length: 20 }, (_one, index) => `${at}.${index}`))
     const outcomes = await Promise.all(
-      texts.map((text, at) => holdfasts[at % 3]?.execute(order, note('1', text), { commandId: text })),
+      texts.map(async (text, at) => holdfasts[at % 3]?.execute(order, note('1', text), { commandId: text })),
     )
     expect(new Set(outcomes.map((answer) => answer?.outcome))).toEqual(new Set(['accepted']))
     const state = await holdfasts[1]?.state(order, '1')
@@ -287,6 +294,8 @@ describe('deciders of a Holdfast', () => {
   it('IF-A11 of one type and version are registered once', async () => {
     const { open } = await (everyStore[0] as (typeof everyStore)[number]).make()
     await expect(open({ workflows: [orderOf(), orderOf()] })).rejects.toMatchObject({ code: 'WORKFLOW_EXISTS' })
-    await expect(open({ workflows: [orderOf(), topic('order')] as never })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    await expect(open({ workflows: [orderOf(), topic('order')] as never })).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+    })
   })
 })
