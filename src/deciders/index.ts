@@ -1,4 +1,4 @@
-// The decider style, for authors. Not part of the package yet: until the engine executes deciders, only their tests can.
+// The decider style, for authors.
 
 export { decider, type Decider } from './decider.ts'
 export type { DeciderTypes } from '../core/definition/decider-model.ts'
