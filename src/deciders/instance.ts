@@ -16,7 +16,7 @@ import type {
 } from '../core/definition/decider-model.ts'
 import { bug, HoldfastError, isHoldfastError, messageOf } from '../core/errors/error.ts'
 import type { Entry } from '../core/model/entry.ts'
-import { effectRunId } from '../core/runtime/effect-run.ts'
+import { effectRunId } from '../core/deciding/effect-run.ts'
 import type { Random } from '../core/runtime/ports.ts'
 import { canonicalText } from '../core/payload/same-value.ts'
 import { Batch } from './decide/batch.ts'

@@ -14,8 +14,8 @@ import type { Acknowledged, Claim, DepartureListener, Frame, Host } from '../../
 import { isHoldfastError } from '../../core/errors/error.ts'
 import { leftToOthers } from '../../core/errors/left-to-others.ts'
 import type { Parking } from '../../core/model/transition.ts'
-import { decidedTransition, type WrittenRun } from '../../core/runtime/decided-transition.ts'
-import { fetchedEntries } from '../../core/runtime/read-entries.ts'
+import { decidedTransition, type WrittenRun } from '../../core/deciding/decided-transition.ts'
+import { fetchedEntries } from '../../core/deciding/read-entries.ts'
 import { Mail } from './mail.ts'
 import { LeavingFrame } from './leaving-frame.ts'
 

@@ -1,7 +1,7 @@
 // What the frames of instances and of effects share: control requests, and the one departure.
 //
 //   new    → live  `start`
-//   live   → gone  the last commit was answered; or the run is lost, aborted or given back. The listener is told once, later
+//   live   → gone  the last commit was answered; or the run is lost, aborted or given back. The listener is called once, later
 
 import type { Acknowledged, Claim, Departure, DepartureListener, Host } from '../../core/definition/definition.ts'
 import type { Draft } from '../../core/model/entry.ts'

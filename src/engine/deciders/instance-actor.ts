@@ -7,7 +7,7 @@
 //   flying   → deciding  others have come while it was on its way, or another process was first (`stale`): what is new is folded,
 //                        and the inputs are decided once more
 //   flying   → awaiting  a worker holds the instance (`held`), or another process was first twice: the inputs go through the
-//                        mailbox, each under the id of its command, and the journal tells what became of them
+//                        mailbox, each under the id of its command, and the journal says what became of them
 //   awaiting → idle      all of them were found there
 //
 // An answer that is not committed (a rejection that leaves nothing) is only given when the store has nothing new.
@@ -16,8 +16,8 @@ import type { Answer, Decided, DeciderDefinition, Offer } from '../../core/defin
 import type { Acknowledged, EffectOutcome } from '../../core/definition/definition.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
 import type { Transition } from '../../core/model/transition.ts'
-import { decidedTransition } from '../../core/runtime/decided-transition.ts'
-import { fetchedEntries } from '../../core/runtime/read-entries.ts'
+import { decidedTransition } from '../../core/deciding/decided-transition.ts'
+import { fetchedEntries } from '../../core/deciding/read-entries.ts'
 import { loadJournal } from '../store/journal-pages.ts'
 import { loadInstance, refusalReason, type CachedInstance } from './cached-instance.ts'
 import type { Call, DecidingActor, InputAnswer, InstanceKeeper } from './deciding-actor.ts'
@@ -222,7 +222,7 @@ export class InstanceActor implements DecidingActor {
     return this.cached
   }
 
-  /** Tells the callers what became of their inputs. */
+  /** Answers the callers. */
   async answer(cached: CachedInstance, calls: readonly Call[], answers: readonly Answer[]): Promise<void> {
     for (const [at, answer] of answers.entries()) {
       const call = calls[at] as Call

@@ -1,5 +1,5 @@
 // Inputs that could not be decided here at once: a worker holds the instance, or other processes were always first. Each lies in
-// the mailbox under the id of its command, so whoever decides it decides it once; and the journal, which this process reads
+// the mailbox under the id of its command, so it is decided once, by any process; and the journal, which this process reads
 // again and again, says what became of it. Where no worker takes them, they are decided here after all, under the same ids.
 
 import { HoldfastError } from '../../core/errors/error.ts'

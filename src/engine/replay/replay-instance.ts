@@ -6,7 +6,7 @@ import type { Definition } from '../../core/definition/definition.ts'
 import type { Entry } from '../../core/model/entry.ts'
 import type { Run } from '../../core/model/run.ts'
 import { isSameValue } from '../../core/payload/same-value.ts'
-import { fetchedEntries } from '../../core/runtime/read-entries.ts'
+import { fetchedEntries } from '../../core/deciding/read-entries.ts'
 import type { Lent } from './dry-replay.ts'
 import type { ReplayResult } from './replay-result.ts'
 

@@ -226,7 +226,10 @@ class FunctionContext<Input> implements Context<Input> {
   }
 
   execute<Types extends DeciderTypes>(decider: TypedDecider<Types>, input: Types['input']): Promise<Executed<Types>> {
-    return executeStep<Types>(this, this.frame.state.host, decider, input)
+    return this.promised('execute', null, () => {
+      this.outsideStep('execute')
+      return executeStep<Types>(this, this.frame.state.host, decider, input)
+    })
   }
 
   private send(method: keyof Context, make: () => SendSpec): Promise<void> {

@@ -10,7 +10,7 @@ import type { Lease, Run } from '../model/run.ts'
 import type { ChildStart, Outbound, Parking, Transition } from '../model/transition.ts'
 import { entryPlace, messagePlaceOf } from '../payload/place.ts'
 import { effectStart } from './effect-run.ts'
-import { keepPatiently } from './fetch.ts'
+import { keepPatiently } from '../runtime/fetch.ts'
 
 /** A run, as far as its writer knows it. */
 export interface WrittenRun extends Pick<Run, 'id' | 'shard' | 'type' | 'version' | 'priority' | 'feed' | 'keyId'> {

@@ -2,7 +2,7 @@
 
 import type { Host } from '../definition/definition.ts'
 import type { Entry } from '../model/entry.ts'
-import { fetchPatiently } from './fetch.ts'
+import { fetchPatiently } from '../runtime/fetch.ts'
 
 type Reader = Pick<Host, 'ports' | 'payloads'>
 

@@ -11,7 +11,7 @@ import { derivedRunId } from '../model/run-id.ts'
 import type { Run } from '../model/run.ts'
 import type { ChildStart } from '../model/transition.ts'
 import type { Payloads } from '../payload/payload.ts'
-import type { Digest } from './ports.ts'
+import type { Digest } from '../runtime/ports.ts'
 
 /** The id of the run that performs the effect of that entry of an instance. */
 export function effectRunId(digest: Pick<Digest, 'sha256'>, runId: string, seq: number): string {
