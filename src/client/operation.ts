@@ -63,6 +63,13 @@ export interface CompleteOperation {
   readonly options?: CompleteOptions | undefined
 }
 
+export interface RefuseOperation {
+  readonly kind: 'refuse'
+  readonly token: string
+  readonly error?: unknown
+  readonly options?: CompleteOptions | undefined
+}
+
 /** An operation on one run that exists. */
 interface RunOperation<Kind extends string, Options> {
   readonly kind: Kind
@@ -77,6 +84,7 @@ interface Operations {
   readonly broadcast: readonly [BroadcastOperation, BroadcastOutcome]
   readonly sendOrStart: readonly [SendOrStartOperation, SendOrStartOutcome]
   readonly complete: readonly [CompleteOperation, CompleteOutcome]
+  readonly refuse: readonly [RefuseOperation, CompleteOutcome]
   readonly cancel: readonly [RunOperation<'cancel', CancelOptions>, CancelOutcome]
   readonly pause: readonly [RunOperation<'pause', PauseOptions>, PauseOutcome]
   readonly resume: readonly [RunOperation<'resume', ResumeOptions>, ResumeOutcome]
@@ -110,6 +118,7 @@ export const operationFields: Readonly<Record<OperationKind, readonly string[]>>
   broadcast: ['topic', 'payload', 'options'],
   sendOrStart: ['workflow', 'key', 'name', 'payload', 'input', 'options'],
   complete: ['token', 'value', 'options'],
+  refuse: ['token', 'error', 'options'],
   cancel: ['run', 'options'],
   pause: ['run', 'options'],
   resume: ['run', 'options'],
@@ -135,6 +144,8 @@ export const operation = {
   ): SendOrStartOperation => made({ kind: 'sendOrStart', workflow, key, name, payload, input, options }),
   complete: (token: string, value?: unknown, options?: CompleteOptions): CompleteOperation =>
     made({ kind: 'complete', token, value, options }),
+  refuse: (token: string, error: unknown, options?: CompleteOptions): RefuseOperation =>
+    made({ kind: 'refuse', token, error, options }),
   cancel: (run: RunReference, options?: CancelOptions) => made({ kind: 'cancel', run: named(run), options }),
   pause: (run: RunReference, options?: PauseOptions) => made({ kind: 'pause', run: named(run), options }),
   resume: (run: RunReference, options?: ResumeOptions) => made({ kind: 'resume', run: named(run), options }),
