@@ -101,9 +101,8 @@ export {
 } from './core/rules/claims/claim.ts'
 export { dueOrder, inClaimOrder } from './core/rules/claims/claim-order.ts'
 export {
-  beginCommit,
   commit,
-  endCommit,
+  commitInSteps,
   judge,
   type Committed,
   type CommitWork,
