@@ -92,6 +92,7 @@ export { newRow } from './core/rules/new-row.ts'
 export {
   claimColumns,
   isClaimable,
+  isClaimableByName,
   type ClaimColumns,
   type Claimed,
   type ClaimRequest,
