@@ -1,5 +1,5 @@
-// Signals that are answered: the answer is part of the journal of the run that gives it, and reaches whoever asked, also a
-// process that asks again because the first one died.
+// Signals that are answered: the answer is part of the journal of the run that gives it, and reaches the caller, also a process
+// that asks again because the first one died.
 
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
@@ -101,7 +101,7 @@ describe('asking a run', () => {
     const run = await holdfast.start(silent)
     expect(await errorOf(run.ask('other', 1, { timeout: 20 }))).toMatchObject({
       code: 'ASK_TIMEOUT',
-      message: expect.stringContaining('it has not read what was asked') as string,
+      message: expect.stringContaining('it has not read the question') as string,
     })
     await run.signal('price')
     await expect.poll(async () => (await holdfast.journal(run)).some(({ kind }) => kind === 'woken')).toBe(true)

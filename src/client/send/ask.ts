@@ -7,6 +7,7 @@ import type { Topic } from '../../core/definition/declared-topic.ts'
 import type { Entry } from '../../core/model/entry.ts'
 import { HoldfastError, isHoldfastError, messageOf } from '../../core/errors/error.ts'
 import { isTerminal, type Run } from '../../core/model/run.ts'
+import { withTimeout } from '../../core/runtime/backoff.ts'
 import { Deferred } from '../../core/runtime/deferred.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
 import { quotedText } from '../../core/text/printable.ts'
@@ -14,7 +15,8 @@ import { checkOptions } from '../../core/text/suggest.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { RunEnd, Watcher } from '../../engine/run-ends.ts'
 import { loadJournal } from '../../engine/store/journal-pages.ts'
-import { checkAbortSignal } from '../abort-option.ts'
+import { messagesAtOnce } from '../../store.ts'
+import { abortable, checkAbortSignal } from '../abort-option.ts'
 import { readData } from '../read/run-view.ts'
 import { runNotFound, runRemoved } from '../run-reference.ts'
 import { checkedSignal, send } from './send.ts'
@@ -52,14 +54,15 @@ export async function askRun(
   const timeoutMs = timeout === undefined ? null : toMs(timeout, 'The timeout of ask()')
   const name = typeof named === 'string' ? named : named.name
   const abort = abortSignal === undefined ? {} : { abortSignal }
+  const since = engine.ports.clock.monotonic()
   const prepared = await checkedSignal(engine, target, named, payload, { id, ...abort })
   // The answer comes behind what the journal has now, unless this was asked before.
-  const before = await placeOf(engine, target)
+  const before = await abortable('ask()', abortSignal, () => placeOf(engine, target))
   const sent = await send(engine, prepared)
   if (sent.outcome === 'target-not-found') throw runNotFound(before?.id ?? JSON.stringify(target))
   const isFresh = before?.id === sent.runId && sent.repeated !== true
   const wait = new AnswerWait(engine, { id, name, runId: sent.runId }, isFresh ? before.seq : 0)
-  if (timeoutMs !== null) wait.limit(timeoutMs)
+  if (timeoutMs !== null) wait.limit(timeoutMs, engine.ports.clock.monotonic() - since)
   if (abortSignal !== undefined) wait.heed(abortSignal)
   const reply = await wait.begin()
   const answer = await readData(sent.runId, reply, engine.payloads)
@@ -107,15 +110,18 @@ class AnswerWait extends Deferred<Reply> implements Watcher {
     return this.promise
   }
 
-  limit(ms: number): void {
-    const giveUp = (): void => void this.timeoutError(`within ${formatMs(ms)}`).then((error) => this.abandon(error))
-    this.cancels.push(this.engine.ports.clock.after(ms, giveUp))
+  /** Gives up when that time is over, of which some has passed. */
+  limit(ms: number, passed: number): void {
+    const giveUp = (): void => void this.timeoutError(ms).then((error) => this.abandon(error))
+    this.cancels.push(this.engine.ports.clock.after(Math.max(0, ms - passed), giveUp))
   }
 
   heed(abortSignal: AbortSignal): void {
+    const { id, name, runId } = this.asked
     const heard = (): void => {
+      const message = `Stopped waiting for the answer of run ${runId} to ${quotedText(name)}: the abortSignal fired. ${hope}`
       const cause: unknown = abortSignal.reason
-      void this.timeoutError('before the abortSignal fired', cause).then((error) => this.abandon(error))
+      this.abandon(new HoldfastError('ASK_TIMEOUT', message, { cause, details: { runId, id } }))
     }
     if (abortSignal.aborted) return heard()
     abortSignal.addEventListener('abort', heard, { once: true })
@@ -180,22 +186,25 @@ class AnswerWait extends Deferred<Reply> implements Watcher {
     this.resolve(reply)
   }
 
-  /** What the run was doing when the patience of the caller was over. */
-  private async timeoutError(when: string, cause?: unknown): Promise<HoldfastError> {
-    const { engine, asked } = this
-    const { id, name, runId } = asked
-    const [[run], [mailbox]] = await Promise.all([
-      engine.store.get([runId]),
-      engine.store.load([{ runId, after: 0, limit: 0, messages: { names: [name], limit: 1_000 } }]),
-    ]).catch(() => [[], []] as const)
-    const status = run?.status ?? 'of unknown status'
-    const isUnread = mailbox?.messages.some((message) => message.id === id) === true
-    const text = isUnread ? 'it has not read what was asked' : 'it has read what was asked, and not answered yet'
+  /** What the run was doing when the time of the caller was over. */
+  private async timeoutError(ms: number): Promise<HoldfastError> {
+    const { store, ports } = this.engine
+    const { id, name, runId } = this.asked
+    const messages = { names: [name], limit: messagesAtOnce }
+    const looked = Promise.all([store.get([runId]), store.load([{ runId, after: 0, limit: 0, messages }])])
+    // Bounded, because the caller has already waited for its whole timeout.
+    const found = await withTimeout(
+      ports.clock,
+      longestLookMs,
+      looked.catch(() => undefined),
+    )
+    const status = found?.[0][0]?.status ?? 'of unknown status'
+    const isUnread = found?.[1][0]?.messages.some((message) => message.id === id) === true
+    const text = isUnread ? 'it has not read the question' : 'it has read the question, and not answered yet'
     return new HoldfastError(
       'ASK_TIMEOUT',
-      `Run ${runId} has not answered ${quotedText(name)} ${when}: it is ${status}, and ${text}. Ask again with the same id to ` +
-        'get the answer when it is there.',
-      { ...(cause === undefined ? {} : { cause }), details: { runId, id, status, read: !isUnread } },
+      `Run ${runId} has not answered ${quotedText(name)} within ${formatMs(ms)}: it is ${status}, and ${text}. ${hope}`,
+      { details: { runId, id, status, read: !isUnread } },
     )
   }
 
@@ -212,6 +221,8 @@ class AnswerWait extends Deferred<Reply> implements Watcher {
     this.engine.runEnds.unwatch(this.asked.runId, this)
   }
 }
+
+const hope = 'Ask again with the same id to get the answer when it is there.'
 
 function unanswered({ id, name, runId }: Asked, { status }: Run): HoldfastError {
   const message = `Run ${runId} has ${status === 'cancelled' ? 'been cancelled' : status} without having answered ${quotedText(name)}, and never will.`
