@@ -49,6 +49,7 @@ import type {
 import type { Starter } from './client/start/starts.ts'
 import { StartBuilder } from './client/start/start-builder.ts'
 import { Submitter } from './client/submitter.ts'
+import { askRun } from './client/send/ask.ts'
 import { resolve, type Target } from './client/send/signal-target.ts'
 import { unreadMessages, type UnreadMessages } from './client/read/unread.ts'
 import { usingTransaction, type TransactionClient } from './client/using.ts'
@@ -355,6 +356,8 @@ function changes(engine: Engine, client: Client): Changes {
       submit(operation.sendOrStart(workflow, key, name, payload, input, options)),
     startMany: ((starts, options) => submitter.submitAll('start', starts, options)) as Sender['startMany'],
     complete: (token, value, options) => submit(operation.complete(token, value, options)),
+    refuse: (token, error, options) => submit(operation.refuse(token, error, options)),
+    ask: (to, name, payload, options) => askRun(engine, to, name, payload, options) as never,
     submit: ((given: Operation | string, payload?: unknown) =>
       typeof given === 'string'
         ? new StartBuilder((options) => client.start(given, payload, options))

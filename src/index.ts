@@ -40,7 +40,11 @@ export type { InputSource } from './core/model/entry.ts'
 export type {
   ChildOptions,
   Context,
+  Message,
+  MessageOptions,
   ReceiveOptions,
+  SendOptions,
+  SendTarget,
   StepOptions,
   TransactionStepOptions,
   Transaction,
@@ -68,6 +72,7 @@ export {
 } from './client/operation.ts'
 export type { BroadcastOptions, BroadcastOutcome, SignalOptions, SignalOutcome } from './client/send/send.ts'
 export type { SendOrStartOptions, SendOrStartOutcome } from './client/start/send-or-start.ts'
+export type { AskOptions } from './client/send/ask.ts'
 export type { CompleteOptions, CompleteOutcome } from './client/send/complete.ts'
 export type { KeyReference, Target } from './client/send/signal-target.ts'
 export type {

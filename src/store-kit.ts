@@ -92,6 +92,7 @@ export { newRow } from './core/rules/new-row.ts'
 export {
   claimColumns,
   isClaimable,
+  isClaimableByName,
   type ClaimColumns,
   type Claimed,
   type ClaimRequest,
@@ -101,9 +102,8 @@ export {
 } from './core/rules/claims/claim.ts'
 export { dueOrder, inClaimOrder } from './core/rules/claims/claim-order.ts'
 export {
-  beginCommit,
   commit,
-  endCommit,
+  commitInSteps,
   judge,
   type Committed,
   type CommitWork,

@@ -64,7 +64,7 @@ export interface Store {
    * in which the request first names them; within a type, regardless of version, the longest due first, then the lowest id.
    * A leased run is no longer due. A run past its timeout is not leased; one that is being cancelled is, and stays
    * `cancelling`. A claim that names keys skips runs of other keys, and `more` does not count them. An isolated claim leases
-   * suspects and nothing else, the longest due first, and counts no crash.
+   * suspects and nothing else, the longest due first, and counts no crash. A claim may name one run.
    */
   claim(request: ClaimRequest): Promise<Claimed>
 

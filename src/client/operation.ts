@@ -79,6 +79,13 @@ export interface EnqueueOperation {
   readonly options?: ExecuteOptions | undefined
 }
 
+export interface RefuseOperation {
+  readonly kind: 'refuse'
+  readonly token: string
+  readonly error?: unknown
+  readonly options?: CompleteOptions | undefined
+}
+
 /** An operation on one run that exists. */
 interface RunOperation<Kind extends string, Options> {
   readonly kind: Kind
@@ -95,6 +102,7 @@ interface Operations {
   readonly complete: readonly [CompleteOperation, CompleteOutcome]
   readonly execute: readonly [ExecuteOperation, Executed]
   readonly enqueue: readonly [EnqueueOperation, Enqueued]
+  readonly refuse: readonly [RefuseOperation, CompleteOutcome]
   readonly cancel: readonly [RunOperation<'cancel', CancelOptions>, CancelOutcome]
   readonly pause: readonly [RunOperation<'pause', PauseOptions>, PauseOutcome]
   readonly resume: readonly [RunOperation<'resume', ResumeOptions>, ResumeOutcome]
@@ -134,6 +142,7 @@ export const operationFields: Readonly<Record<OperationKind, readonly string[]>>
   complete: ['token', 'value', 'options'],
   execute: ['decider', 'input', 'options'],
   enqueue: ['decider', 'input', 'options'],
+  refuse: ['token', 'error', 'options'],
   cancel: ['run', 'options'],
   pause: ['run', 'options'],
   resume: ['run', 'options'],
@@ -163,6 +172,8 @@ export const operation = {
     made({ kind: 'execute', decider, input, options }),
   enqueue: <Named extends Definition | string>(decider: Named, input: unknown, options?: ExecuteOptions) =>
     made({ kind: 'enqueue', decider, input, options }),
+  refuse: (token: string, error: unknown, options?: CompleteOptions): RefuseOperation =>
+    made({ kind: 'refuse', token, error, options }),
   cancel: (run: RunReference, options?: CancelOptions) => made({ kind: 'cancel', run: named(run), options }),
   pause: (run: RunReference, options?: PauseOptions) => made({ kind: 'pause', run: named(run), options }),
   resume: (run: RunReference, options?: ResumeOptions) => made({ kind: 'resume', run: named(run), options }),

@@ -10,7 +10,7 @@ import { checkAbortSignal, type AbortOption } from './abort-option.ts'
 import type { Client, PreparedStart } from './client.ts'
 import { enqueueInput } from './deciders/enqueue.ts'
 import { executeInput } from './deciders/execute.ts'
-import { completeToken } from './send/complete.ts'
+import { completeToken, refuseToken } from './send/complete.ts'
 import { operationFields, type Operation, type OperationKind, type SettledOperation } from './operation.ts'
 import { idOf } from './run-reference.ts'
 import { sendOrStart } from './start/send-or-start.ts'
@@ -47,6 +47,8 @@ export class Submitter {
         return executeInput(engine, operation.decider, operation.input, operation.options)
       case 'enqueue':
         return enqueueInput(engine, operation.decider, operation.input, operation.options)
+      case 'refuse':
+        return refuseToken(engine, operation.token, operation.error, operation.options)
       case 'cancel':
         return cancelRun(engine, idOf(operation.run), operation.options)
       case 'pause':

@@ -15,6 +15,7 @@ import { Batcher } from './batch/batcher.ts'
 import { boundedStore } from './store/bounded-store.ts'
 import { CallTimeouts } from './store/call-timeouts.ts'
 import { createCommitter, weightOf, type Committer } from './batch/committer.ts'
+import { RunMoves } from './run-moves.ts'
 import { RunEnds } from './run-ends.ts'
 import type { LocalWorker } from './local-worker.ts'
 import { MailboxReader } from './batch/mailbox-reader.ts'
@@ -72,6 +73,7 @@ export class Engine {
   readonly payloads: Payloads
   readonly registry: Registry
   readonly runEnds: RunEnds
+  readonly runMoves = new RunMoves()
   readonly clock: StoreClock
   readonly runIds: RunIds
   /** This process, as the store knows it: fresh at every start. */
@@ -274,7 +276,7 @@ export class Engine {
 
   /** Commits a transition of a run that this process holds. */
   readonly commit = (transition: Transition): Promise<Acknowledged> =>
-    this.committer.submit(bounded(transition, this.limits))
+    this.runMoves.follow(transition.runId, this.committer.submit(bounded(transition, this.limits)))
 
   /** The messages in the mailbox of a run, under these names or under any. One load answers all requests of a turn. */
   readonly mailbox: Host['mailbox'] = (runId, names) => this.mailboxReader.read(runId, names)

@@ -23,7 +23,7 @@ const collector = workflow('collector', async (ctx, count: number) => {
 })
 
 describe('a body that sends a signal', () => {
-  test('reaches a run by its id, its handle and its key (WC-W2)', async () => {
+  test('reaches a run by its id, its handle and its key (WC-W1)', async () => {
     const sender = workflow('sender', async (ctx, id: string) => {
       await ctx.signal(id, 'item', 1)
       await ctx.signal({ id }, 'item', { two: new Date(0) })
@@ -181,7 +181,7 @@ describe('a body that sends, in a process that dies at every commit,', () => {
     return [await ctx.waitFor(id), await ctx.waitFor(job.id)]
   })
 
-  test('sends each message exactly once (WC-W2)', async () => {
+  test('sends each message exactly once (WC-W1)', async () => {
     const report = await crashEverywhere(order, undefined, {
       workflows: [counter, worker],
       sameOutput: false,

@@ -29,7 +29,21 @@ export function checkEnd(scenario: Scenario, checker: Checker, effects: Effects,
   }
   checkAnswers(checker, operator)
   checkAccepted(checker, operator)
+  checkSent(checker)
   checker.checkFleet()
+}
+
+/** Every message that a run has got of another is that of an entry: it was sent once. */
+function checkSent(checker: Checker): void {
+  for (const { run, messages, taken = [] } of checker.runs.values()) {
+    for (const { id } of [...messages, ...taken]) {
+      const [, senderId = '', seq = ''] = /^sent:([^:]+):(.*)$/.exec(id) ?? []
+      if (senderId === '') continue
+      const entry = checker.runs.get(senderId)?.entries[Number(seq) - 1]
+      const isSo = entry?.kind === 'signal-sent' && entry.meta?.to === run.id
+      if (!isSo) checker.report({ name: 'sent_once', runId: run.id, message: `it got ${id}, which no entry has sent` })
+    }
+  }
 }
 
 function checkAnswers(checker: Checker, { results }: Operator): void {

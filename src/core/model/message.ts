@@ -29,6 +29,8 @@ export type MessageKind =
   | 'signal'
   /** A client sent it to this run under the name of a topic, whose policy applies. */
   | 'topic-signal'
+  /** The wait of a completion token is to fail: the payload is the error. */
+  | 'failure'
   /** A topic passed it on. */
   | 'broadcast'
   /** A run that this one watches has ended, or never existed. */

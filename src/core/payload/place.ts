@@ -34,7 +34,10 @@ export interface Place {
 }
 
 /** The kind of an entry, or of a message with a payload of its own. */
-export type PlaceKind = EntryKind | 'signal' | 'topic-signal' | 'broadcast'
+export type PlaceKind = EntryKind | SignalKind | 'broadcast'
+
+/** The kind of a message that a client sends to a run. */
+type SignalKind = 'signal' | 'topic-signal' | 'failure'
 
 /** For codecs that only look at values. */
 export const nowhere: Place = { namespace: '', runId: '', seq: 0, kind: 'recorded', name: null, id: null }
@@ -42,7 +45,7 @@ export const nowhere: Place = { namespace: '', runId: '', seq: 0, kind: 'recorde
 /** The payload of a message to a run. */
 export function messagePlaceOf(
   namespace: string,
-  { kind, runId, name, id }: Pick<Message, 'runId' | 'name' | 'id'> & { readonly kind: 'signal' | 'topic-signal' },
+  { kind, runId, name, id }: Pick<Message, 'runId' | 'name' | 'id'> & { readonly kind: SignalKind },
 ): Place {
   return { namespace, runId, seq: 0, kind, name, id }
 }
@@ -61,7 +64,12 @@ export function topicPlace(namespace: string, topic: string, id: string): Place 
 export function messagePlace(namespace: string, message: Message): Place {
   const { kind, runId, name, id } = message
   if (kind === 'broadcast') return topicPlace(namespace, name, sentId(message))
-  return messagePlaceOf(namespace, { kind: kind === 'topic-signal' ? kind : 'signal', runId, name, id })
+  return messagePlaceOf(namespace, {
+    kind: kind === 'topic-signal' || kind === 'failure' ? kind : 'signal',
+    runId,
+    name,
+    id,
+  })
 }
 
 /** The payload of an entry: that of a message which the run sends is read where it arrives. */

@@ -50,24 +50,53 @@ type Success = Extract<Committed, { readonly outcome: 'committed' }>
 
 /** A transition that is in order takes effect, and with it the one that it settles, if that is in order, too. */
 export function commit(work: StartingWork, run: Run, transition: Transition): Success {
+  const { settles = null, outbound } = transition
+  if (settles === null) {
+    const moved = beginCommit(work, run, transition)
+    const hasStarts = (outbound?.starts.length ?? 0) > 0
+    return endCommit(work, run, moved, transition, hasStarts ? work.startChildren(transition) : nothingStarted)
+  }
+  const steps = stepsOf(work, run, transition)
+  let step = steps.next()
+  while (step.done !== true) step = steps.next(work.startChildren(step.value))
+  return step.value
+}
+
+/** The same for a store that starts children with statements of its own. One answer of `start` for each, in order. */
+export async function commitInSteps(
+  work: CommitWork,
+  run: Run,
+  transition: Transition,
+  start: (transition: Transition) => Promise<readonly Started[]>,
+): Promise<Success> {
+  const steps = stepsOf(work, run, transition)
+  let step = steps.next()
+  while (step.done !== true) step = steps.next(await start(step.value))
+  return step.value
+}
+
+/** Yields the transitions whose children are to be started, and goes on when they are. */
+type Steps = Generator<Transition, Success, readonly Started[]>
+
+function* stepsOf(work: CommitWork, run: Run, transition: Transition): Steps {
   const { settles = null } = transition
-  if (settles === null) return commitOne(work, run, transition)
+  if (settles === null) return yield* stepsOfOne(work, run, transition)
   const answer = judgeSettled(work, settles)
   // The run of that has the outcome in its journal then, and needs no message of it.
   if (answer === null) unwatch(work, { id: settles.runId }, { kind: 'run', runId: run.id })
-  const committed = commitOne(work, run, transition)
-  const settled = answer ?? commitOne(work, work.run(settles.runId) as Run, settles)
+  const committed = yield* stepsOfOne(work, run, transition)
+  const settled = answer ?? (yield* stepsOfOne(work, work.run(settles.runId) as Run, settles))
   return { ...committed, settled }
 }
 
-function commitOne(work: StartingWork, run: Run, transition: Transition): Success {
+function* stepsOfOne(work: CommitWork, run: Run, transition: Transition): Steps {
   const moved = beginCommit(work, run, transition)
-  const starts = transition.outbound?.starts ?? noStarts
-  return endCommit(work, run, moved, transition, starts.length === 0 ? nothingStarted : work.startChildren(transition))
+  const hasStarts = (transition.outbound?.starts.length ?? 0) > 0
+  return endCommit(work, run, moved, transition, hasStarts ? yield transition : nothingStarted)
 }
 
 /** The part before its children are started. Returns the row as it is then. */
-export function beginCommit(work: CommitWork, run: Run, transition: Transition): Run {
+function beginCommit(work: CommitWork, run: Run, transition: Transition): Run {
   const { guard, takes, outbound = null } = transition
   const moved = work.advance(run, transition)
   if (takes.length > 0) work.take(run.id, takes, guard.seq + 1)
@@ -78,7 +107,7 @@ export function beginCommit(work: CommitWork, run: Run, transition: Transition):
 }
 
 /** The part after that. `moved` is the row as the first part left it, `started` the outcome of each child. */
-export function endCommit(
+function endCommit(
   work: CommitWork,
   run: Run,
   moved: Run,
@@ -128,5 +157,4 @@ function bindChildren(work: UnitOfWork, parent: Run, starts: readonly ChildStart
   }
 }
 
-const noStarts: readonly ChildStart[] = []
 const nothingStarted: readonly Started[] = []

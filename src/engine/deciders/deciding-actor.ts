@@ -38,7 +38,4 @@ export interface DecidingActor {
 export interface InstanceKeeper {
   /** Nothing is under way any more. */
   rested(actor: DecidingActor): void
-  /** Calls `look` when a worker of this process may have decided something for that run. */
-  watch(runId: string, look: () => void): void
-  unwatch(runId: string): void
 }

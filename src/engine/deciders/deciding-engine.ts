@@ -9,6 +9,7 @@ import type { Delivered, Started, Store } from '../../store.ts'
 import type { OutgoingMessage } from '../batch/message-sender.ts'
 import type { LocalWorker } from '../local-worker.ts'
 import type { Registry } from '../registry.ts'
+import type { RunMoves } from '../run-moves.ts'
 
 export interface DecidingEngine extends Pick<Host, 'ports' | 'payloads' | 'transitionId' | 'commit'> {
   readonly outgoing: Pick<Host, 'prepare' | 'receiver' | 'limits'>
@@ -19,6 +20,7 @@ export interface DecidingEngine extends Pick<Host, 'ports' | 'payloads' | 'trans
   readonly limits: Limits
   readonly shards: number
   readonly isClosed: boolean
+  readonly runMoves: RunMoves
   readonly localWorker: LocalWorker | null
   /** A run may have become claimable. */
   onReady(): void

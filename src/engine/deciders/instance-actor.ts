@@ -57,7 +57,7 @@ export class InstanceActor implements DecidingActor {
     this.definition = definition
     this.id = id
     this.keeper = keeper
-    this.mailbox = new MailboxPath(this, keeper)
+    this.mailbox = new MailboxPath(this)
   }
 
   get isIdle(): boolean {

@@ -19,7 +19,6 @@ export class Instances implements InstanceKeeper {
   private readonly actors = new Map<string, InstanceActor>()
   /** The last call of `inOrder` for each instance, until it has submitted what it does. */
   private readonly turns = new Map<string, Promise<void>>()
-  private readonly watched = new Map<string, () => void>()
   private bytes = 0
   private readonly weights = new Map<string, number>()
 
@@ -70,20 +69,6 @@ export class Instances implements InstanceKeeper {
       submitted()
       if (this.turns.get(name) === turn) this.turns.delete(name)
     }
-  }
-
-  /** Calls `look` when a worker of this process may have decided something for the instance of that run. */
-  watch(runId: string, look: () => void): void {
-    this.watched.set(runId, look)
-  }
-
-  unwatch(runId: string): void {
-    this.watched.delete(runId)
-  }
-
-  /** A worker of this process has parked or ended a run. */
-  left(runId: string): void {
-    this.watched.get(runId)?.()
   }
 
   private actor(definition: DeciderDefinition, id: string): InstanceActor {

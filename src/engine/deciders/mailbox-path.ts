@@ -5,7 +5,7 @@
 import { HoldfastError } from '../../core/errors/error.ts'
 import { randomUuid, type Cancel } from '../../core/runtime/ports.ts'
 import { createBackoffDelays } from '../../core/runtime/backoff.ts'
-import type { Call, DecidingActor, InstanceKeeper } from './deciding-actor.ts'
+import type { Call, DecidingActor } from './deciding-actor.ts'
 import { inputMessage, inputsFull } from './input-message.ts'
 
 /** Between two looks at the journal. */
@@ -16,15 +16,13 @@ const looksForWorkers = 4
 
 export class MailboxPath {
   private readonly actor: DecidingActor
-  private readonly keeper: InstanceKeeper
   /** By the ids of their commands. */
   private readonly waiting = new Map<string, Call[]>()
   private isLooking = false
   private wake: (() => void) | null = null
 
-  constructor(actor: DecidingActor, keeper: InstanceKeeper) {
+  constructor(actor: DecidingActor) {
     this.actor = actor
-    this.keeper = keeper
   }
 
   get isWaiting(): boolean {
@@ -62,7 +60,7 @@ export class MailboxPath {
     const { clock, random } = engine.ports
     const runId = cached?.run.id ?? ''
     this.isLooking = true
-    this.keeper.watch(runId, () => this.wake?.())
+    const unwatch = engine.runMoves.watch(runId, () => this.wake?.())
     let delay = createBackoffDelays(random, pauses)
     for (let looks = 1; this.waiting.size > 0; looks += 1) {
       let cancel: Cancel = () => undefined
@@ -80,7 +78,7 @@ export class MailboxPath {
       }
       if (this.waiting.size < before) delay = createBackoffDelays(random, pauses)
     }
-    this.keeper.unwatch(runId)
+    unwatch()
     this.isLooking = false
     this.actor.rested()
   }

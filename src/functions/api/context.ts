@@ -72,6 +72,22 @@ export interface ReceiveOptions<Payload> {
   readonly schema?: Schema<unknown, Payload>
 }
 
+export interface MessageOptions<Payload> extends ReceiveOptions<Payload> {
+  /** The result is a `Message`, which the body can answer. */
+  readonly message: true
+}
+
+/** A message that can be answered, once: `holdfast.ask` gets the answer. */
+export interface Message<Payload = unknown> {
+  /** The id with which it was sent. */
+  readonly id: string
+  readonly value: Payload
+  /** Answers, with the commit that records it. Throws ALREADY_ANSWERED the second time. */
+  reply(value?: unknown): Promise<void>
+  /** Answers with an error: the caller of `holdfast.ask` gets ASK_REFUSED, with that error as its cause. */
+  refuse(error: unknown): Promise<void>
+}
+
 export interface ChildOptions {
   /**
    * What happens to the child when this run ends first: it is cancelled, or left alone, or this run does not end before it
@@ -193,8 +209,12 @@ export interface Context<Input = unknown> {
    *
    * @example
    * const { by } = await ctx.receive('approved', { schema: z.object({ by: z.string() }) })
+   * const question = await ctx.receive<string>('ask', { message: true }) // of holdfast.ask(run, 'ask', 'how much?')
+   * await question.reply(42)
    */
   receive<Sent>(sender: Topic<Sent>): Wait<Sent>
+  receive<Sent>(sender: Topic<Sent>, options: MessageOptions<Sent>): Wait<Message<Sent>>
+  receive<Payload>(sender: string | Topic, options: MessageOptions<Payload>): Wait<Message<Payload>>
   receive<Payload>(sender: Topic, options: ReceiveOptions<Payload>): Wait<Payload>
   // The last: a call that fits none is explained by this one.
   receive<Payload = unknown>(sender: string, options?: ReceiveOptions<Payload>): Wait<Payload>

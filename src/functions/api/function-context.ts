@@ -159,8 +159,9 @@ class FunctionContext<Input> implements Context<Input> {
     return this.wait('sleepUntil', () => sleepUntilOf(time))
   }
 
-  receive<Payload>(sender: string | Topic, options: ReceiveOptions<Payload> = {}): Wait<Payload> {
-    return this.wait('receive', () => receiveOf(sender, options))
+  receive(sender: string | Topic, options: ReceiveOptions<unknown> = {}): Wait<never> {
+    const answer = (make: () => SendSpec): Promise<void> => this.send(null, make)
+    return this.wait('receive', () => receiveOf(sender, options, answer))
   }
 
   race(waits: object): Wait<never> {
@@ -232,10 +233,11 @@ class FunctionContext<Input> implements Context<Input> {
     })
   }
 
-  private send(method: keyof Context, make: () => SendSpec): Promise<void> {
-    return this.promised(method, null, () => {
+  /** `method` is null for an answer, which is a method of its message. */
+  private send(method: 'signal' | 'broadcast' | null, make: () => SendSpec): Promise<void> {
+    return this.promised(method ?? 'receive', null, () => {
+      this.outsideStep(method ?? 'receive: the answer to its message')
       const { name, prepare } = make()
-      this.outsideStep(method)
       const { state, waits } = this.frame
       if (!state.admits() || state.hasBodyEnded) return never()
       return send(waits, { ...this.identify('send', name, method), prepare })
@@ -351,12 +353,12 @@ class FunctionContext<Input> implements Context<Input> {
   }
 
   /** The next identity of a call, and its place in the code where that is asked for. */
-  private identify(kind: 'wait' | 'send', called: string, method: keyof Context): CallIdentity {
+  private identify(kind: 'wait' | 'send', called: string, method: keyof Context | null): CallIdentity {
     const { state } = this.frame
-    const place = state.sites?.find<Context>(this, method) ?? null
     const name = this.scope.next(kind, called)
+    if (method === null) return { name, place: null }
     state.body.places.note<Context>(kind, name, this.scope.nth, this, method)
-    return { name, place }
+    return { name, place: state.sites?.find<Context>(this, method) ?? null }
   }
 
   /** Every call takes the next identity of its kind, so one that a replay will not make would shift all that follow. */

@@ -3,7 +3,7 @@
 
 import { checkSignalName, isTopic, type Topic } from '../../core/definition/declared-topic.ts'
 import { someTime, toMs } from '../../core/definition/duration.ts'
-import { HoldfastError, isHoldfastError } from '../../core/errors/error.ts'
+import { HoldfastError, isHoldfastError, messageOf } from '../../core/errors/error.ts'
 import { checkKey } from '../../core/model/key.ts'
 import { isRunId } from '../../core/model/run-id.ts'
 import { sentMessageId } from '../../core/model/message.ts'
@@ -135,5 +135,22 @@ async function findReceiver({ host, writer }: FrameState, key: Key): Promise<str
       if (!isHoldfastError(error, 'STORE_UNAVAILABLE') || writer.isLost) throw error
       await pause()
     }
+  }
+}
+
+/** The answer to a message. An error that cannot be stored is replaced by its message. */
+export function replyContent(to: string, value: unknown, refused: boolean): Content {
+  return (state, name) => {
+    const place = state.host.payloads.place(state.runId, state.writer.seq + 1, 'replied', name)
+    const encode = (given: unknown): string =>
+      textOf(state.host.payloads, given, place, `The answer to ${quotedText(name)}`)
+    if (!refused) return { kind: 'replied', name, meta: { to }, data: encode(value) }
+    let data: string
+    try {
+      data = encode(value)
+    } catch {
+      data = encode(new Error(messageOf(value)))
+    }
+    return { kind: 'replied', name, meta: { to, refused }, data }
   }
 }

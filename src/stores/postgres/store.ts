@@ -215,6 +215,7 @@ export class PostgresStore implements Store, StoreAdmin, StoreEndHints, StoreLim
 
   async claim(request: ClaimRequest): Promise<Claimed> {
     const { shards, isSpread } = this.dialect
+    if (request.runId !== undefined) return this.claimQueries.claimByName(this.db, request.runId, request)
     if (shards === 1) return this.claimQueries.claim(this.db, 0, request)
     return claimInTurn({
       shards,

@@ -110,7 +110,13 @@ export class PostgresTransactionStore implements TransactionStore {
       transitions.map((one) => withoutLeases(one)),
       unknown,
       (x, shard, one) =>
-        this.parts.lockedCommitQueries.commit(x, shard, [one], lockRequestOf([one]), { inUserTransaction: true }),
+        this.parts.lockedCommitQueries.commit({
+          x,
+          shard,
+          transitions: [one],
+          lockRequest: lockRequestOf([one]),
+          how: { inUserTransaction: true },
+        }),
     )
   }
 

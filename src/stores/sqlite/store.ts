@@ -162,6 +162,10 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
 
   async claim(request: ClaimRequest): Promise<Claimed> {
     const until = this.until()
+    if (request.runId !== undefined) {
+      const nothing: Claimed = { runs: [], more: false, nextDue: null, now: this.now() }
+      return this.write(1, (batch) => claimRuns(batch, request), nothing, until)
+    }
     const look = (): Claimed => (request.isolated === true ? this.lookIsolated(request) : this.look(request))
     const found = await this.read(look, until)
     return found.more ? this.write(1, (batch) => claimRuns(batch, request), found, until) : found

@@ -24,6 +24,7 @@ import { hintCases } from './claims/hints.ts'
 import { keyCases } from './runs/keys.ts'
 import { leasedChildCases } from './runs/leased-children.ts'
 import { unreadMessageCases } from './messages/unread-messages.ts'
+import { namedClaimCases } from './claims/named-claims.ts'
 import { openCloseCases } from './runs/open-close.ts'
 import { mailboxPageCases } from './messages/mailbox-pages.ts'
 import { mailboxCases } from './messages/mailbox.ts'
@@ -73,6 +74,7 @@ export const storeContract: readonly ContractCase[] = [
   ...keyCases,
   ...claimCases,
   ...fairClaimCases,
+  ...namedClaimCases,
   ...payloadKeyCases,
   ...scheduleCases,
   ...commitCases,

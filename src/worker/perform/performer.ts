@@ -340,9 +340,8 @@ export class Performer implements Reader {
     else this.slots.give(1)
     // The code that aborts a run also gives it back.
     if (wasHeld) this.depart(held, how)
-    if (how.kind === 'ended') return this.engine.instances.left(id)
+    if (how.kind === 'ended') return
     this.engine.runEnds.leftHere(id)
-    this.engine.instances.left(id)
     // The run has no holder any more, and its timeout still counts.
     if (timeoutAt !== null) this.engine.onDeadline(timeoutAt)
   }

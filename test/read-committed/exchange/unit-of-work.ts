@@ -156,8 +156,8 @@ export class LockedUnitOfWork implements ChangeWork, DeliveryWork {
     return this.news.get(text) ?? this.view.select(this.x.tables.messages, { at: ['id', [text]] })[0]
   }
 
-  hasMessageAfter({ runId }: Transition, after: number, names: readonly string[]): boolean {
-    return this.allUnread(runId).some(({ position, name }) => position > after && names.includes(name))
+  hasMessageAfter({ runId }: Transition, after: number, names: readonly string[] | null): boolean {
+    return this.allUnread(runId).some(({ position, name }) => position > after && (names?.includes(name) ?? true))
   }
 
   waitsOnRun(runId: string, from: WaitPosition | null, most: number): WaiterPage {

@@ -273,7 +273,8 @@ export function createCommitQueries(
       send: (some, { lockPolicy, patient }) => {
         const lockRequest = lockRequestOf(some)
         const how = { ...options, patient }
-        const commit = (x: Execution) => lockedCommitQueries.commit(x, shard, some, lockRequest, { lockPolicy })
+        const commit = (x: Execution) =>
+          lockedCommitQueries.commit({ x, shard, transitions: some, lockRequest, how: { lockPolicy } })
         return refused.spare(db, lockRequest, () => db.transaction('commit.commit', commit, how))
       },
     })

@@ -2,7 +2,7 @@
 // rows are inserted as waiting, and what follows is committed by the rules of a transition in the same transaction, for those
 // that were created: a repetition finds that it was.
 
-import { bug } from '../../../core/errors/error.ts'
+import type { Followed } from '../../../core/rules/start.ts'
 import type { RunStart, Started } from '../../../store.ts'
 import type { Dialect } from '../dialect.ts'
 import type { ExchangeOptions } from '../exchange/exchange.ts'
@@ -39,21 +39,12 @@ export async function startDecided(
   if (chosen.length === 0) return started
   const followed = new Map<string, Started>()
   for (const [shard, some] of byShard(parts.dialect, chosen, ({ id }) => id)) {
-    const decided = some.flatMap((run) => run.decided ?? [])
-    const lockRequest = locks.get(shard) ?? lockRequestOf(decided)
+    const transitions = some.flatMap((run) => run.decided ?? [])
+    const lockRequest = locks.get(shard) ?? lockRequestOf(transitions)
     locks.set(shard, lockRequest)
-    const answers = await parts.lockedCommitQueries.commit(x, shard, decided, lockRequest, how)
-    const rows = await parts.readQueries.readRuns(
-      x,
-      some.map(({ id }) => id),
-    )
-    for (const [index, { id: runId }] of some.entries()) {
-      const [answer, run] = [answers[index], rows[index]]
-      if (answer?.outcome !== 'committed' || run === undefined) {
-        throw bug('What follows from a first input is refused', { runId })
-      }
-      const { leased } = answer
-      followed.set(runId, { created: true, taken: null, run, ...(leased === undefined ? {} : { leased }) })
+    const answers = await parts.lockedCommitQueries.follow({ x, shard, transitions, lockRequest, how })
+    for (const [index, { id }] of some.entries()) {
+      followed.set(id, { created: true, taken: null, ...(answers[index] as Followed) })
     }
   }
   return runs.map(({ id }, index) => {

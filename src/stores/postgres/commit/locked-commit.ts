@@ -14,6 +14,7 @@ import {
   type Keyed,
   type StartingWork,
 } from '../../../core/rules/commit.ts'
+import { follow, type Followed } from '../../../core/rules/start.ts'
 import { judgeSettled } from '../../../core/rules/judge.ts'
 import { isTerminal, type Run } from '../../../core/model/run.ts'
 import { outgoingIn } from '../../../core/rules/messages/send.ts'
@@ -28,14 +29,19 @@ import type { Guard } from './locked-items.ts'
 import { LockRequest } from '../exchange/lock-request.ts'
 
 export interface LockedCommitQueries {
-  /** Commits transitions of one shard inside one transaction. */
-  commit(
-    x: Execution,
-    shard: number,
-    transitions: readonly Transition[],
-    lockRequest: LockRequest,
-    how?: ExchangeOptions,
-  ): Promise<readonly Committed[]>
+  /** Commits transitions. */
+  commit(given: LockedCommit): Promise<readonly Committed[]>
+  /** What follows from the first inputs of runs that were created: by this transaction, or by an earlier try. */
+  follow(given: LockedCommit): Promise<readonly Followed[]>
+}
+
+/** Transitions of one shard inside one transaction. */
+export interface LockedCommit {
+  readonly x: Execution
+  readonly shard: number
+  readonly transitions: readonly Transition[]
+  readonly lockRequest: LockRequest
+  readonly how?: ExchangeOptions
 }
 
 /** Inserts runs that others start. A start that is repeated inserts nothing, and is answered as the first time. */
@@ -233,37 +239,46 @@ export function createLockedCommitQueries(
     return { children, inserted, rivals }
   }
 
-  return {
-    commit: (x, shard, transitions, lockRequest, { inUserTransaction = false, lockPolicy } = {}) =>
-      exchange.perform(x, {
-        end: 'commit',
-        lockRequest,
-        inUserTransaction,
-        lockPolicy,
-        look: () => look(x, shard, transitions.flatMap(partsOf)),
-        lend: (found, seen, crowds) => new PostgresCommitWork(found, seen, crowds),
-        prepare: (unitOfWork, _seen, guard) => prepare(x, shard, transitions, unitOfWork, guard),
-        decide: (unitOfWork, _seen, made, guard) => {
-          unitOfWork.made = made ?? nothingMade
-          const decide = (one: Transition): Committed => {
-            const run = unitOfWork.run(one.runId)
-            const refusal = judge(unitOfWork, run, one)
-            const answer = refusal ?? commit(unitOfWork, run as Run, one)
-            // Its children are there already. It is not as it seemed, because of another one of the same batch.
-            if (refusal !== null && unitOfWork.made.children.has(one.id)) throw oneByOne()
-            assertSettled(unitOfWork, one, answer)
-            return answer
+  /** Decides about transitions of one shard, one after the other: each sees the effects of those before it. */
+  function decideAll<Answer>(
+    { x, shard, transitions, lockRequest, how: { inUserTransaction = false, lockPolicy } = {} }: LockedCommit,
+    decide: (unitOfWork: PostgresCommitWork, transition: Transition) => Answer,
+  ): Promise<readonly Answer[]> {
+    return exchange.perform(x, {
+      end: 'commit',
+      lockRequest,
+      inUserTransaction,
+      lockPolicy,
+      look: () => look(x, shard, transitions.flatMap(partsOf)),
+      lend: (found, seen, crowds) => new PostgresCommitWork(found, seen, crowds),
+      prepare: (unitOfWork, _seen, guard) => prepare(x, shard, transitions, unitOfWork, guard),
+      decide: (unitOfWork, _seen, made, guard) => {
+        unitOfWork.made = made ?? nothingMade
+        return transitions.map((one, index) => {
+          // A run that begins to wait on a topic has the topic's lock, also where the rules need not read it.
+          for (const watched of one.outbound?.watches ?? []) {
+            if (watched.kind === 'topic') guard.concerns(index, watched.name)
           }
-          return transitions.map((one, index) => {
-            // A run that begins to wait on a topic has the topic's lock, also where the rules need not read it.
-            for (const watched of one.outbound?.watches ?? []) {
-              if (watched.kind === 'topic') guard.concerns(index, watched.name)
-            }
-            return guard.decide(index, () => decide(one)) as Committed
-          })
-        },
-      }),
+          return guard.decide(index, () => decide(unitOfWork, one)) as Answer
+        })
+      },
+    })
   }
+
+  return {
+    commit: (given) => decideAll(given, commitOne),
+    follow: (given) => decideAll(given, follow),
+  }
+}
+
+function commitOne(unitOfWork: PostgresCommitWork, one: Transition): Committed {
+  const run = unitOfWork.run(one.runId)
+  const refusal = judge(unitOfWork, run, one)
+  const answer = refusal ?? commit(unitOfWork, run as Run, one)
+  // Its children are there already. It is not as it seemed, because of another one of the same batch.
+  if (refusal !== null && unitOfWork.made.children.has(one.id)) throw oneByOne()
+  assertSettled(unitOfWork, one, answer)
+  return answer
 }
 
 /** The rows that transitions may touch. */

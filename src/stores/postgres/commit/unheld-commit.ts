@@ -82,7 +82,7 @@ export function createUnheldCommit({ schema, now, feedNumber }: Dialect): Commit
       if (row === undefined) continue
       const { inbox, now: at, place } = row as { readonly inbox: number; readonly now: number; readonly place: unknown }
       const seq = guard.seq + append.length
-      answers.set(id, { outcome: 'committed', seq, at: Number(at), inbox, released: true, controlRequest: null })
+      answers.set(id, { outcome: 'committed', seq, at, inbox, released: true, controlRequest: null })
       if (typeof place === 'string') hintPlace(x, placeOf(place))
     }
     return answers
