@@ -33,7 +33,7 @@ export interface Decider<Types extends DeciderTypes = DeciderTypes>
   readonly types?: Types & { readonly output: Types['state'] }
 }
 
-const optionNames = [
+export const deciderOptionNames = [
   'initial',
   'evolve',
   'decide',
@@ -109,7 +109,7 @@ interface AnyOptions extends Pick<DeciderRules, 'initial' | 'evolve' | 'decide'>
 function define(type: string, options: AnyOptions): Decider<never> {
   checkType(type)
   const where = `decider "${type}"`
-  checkOptions(options, optionNames, where, optionsElsewhere)
+  checkOptions(options, deciderOptionNames, where, optionsElsewhere)
   const { initial, evolve, decide, isTerminal, uniqueKey, onDeadLetter, onDeadTimer, input } = options
   const functions = { initial, evolve, decide }
   for (const [name, given] of Object.entries(functions)) {
