@@ -110,11 +110,13 @@ export const timerIsSet: RunInvariant = {
 export const waitsForSomething: RunInvariant = {
   name: 'waits_for_something',
   kind: 'S',
-  about: 'A run that waits without being due has registered a wait that is not over.',
+  about:
+    'A run that waits without being due has registered a wait that is not over, or is an instance of a decider, which waits for inputs.',
   check(state) {
     const { status, due, deletedAt } = state.run
     if (status !== 'waiting' || due !== null || deletedAt !== null) return null
-    return openWaits(state).length > 0 ? null : 'it waits for nothing'
+    const isInstance = state.entries.some(({ kind }) => kind === 'input')
+    return isInstance || openWaits(state).length > 0 ? null : 'it waits for nothing'
   },
 }
 

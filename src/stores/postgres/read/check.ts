@@ -320,9 +320,9 @@ function checksOf(schema: string, now: string, { runs, journal }: Tables): Reado
     sent_delivered: sentCheckOf(schema, { runs, journal }),
     waits_for_something: `
       with ${dropped}, ${open}
-      select r.id from ${runs} as r
-      where r.status = 'waiting' and r.due is null and r.deleted_at is null
-        and not exists (select 1 from open where ${ofRun('open', 'r', 'id')})`,
+      select r.id from ${runs} as r where r.status = 'waiting' and r.due is null and r.deleted_at is null
+        and not exists (select 1 from open where ${ofRun('open', 'r', 'id')})
+        and not exists (select 1 from ${journal} as i where ${ofRun('i', 'r', 'id')} and i.kind = 'input')`,
 
     timer_is_set: `
       with ${dropped}, ${open}, ${awaited}, newest as (
