@@ -78,7 +78,7 @@ export function usingTransaction(engine: Engine, client: Client, tx: unknown): T
   const execute = (decider: Definition | string, input: unknown, options: ExecuteOptions = {}): Promise<Executed> => {
     refuseAbortSignal(options)
     transactionStore.recognise?.()
-    return executeInTransaction(engine, transactionStore, { decider, input, options })
+    return executeInTransaction(engine, { store: transactionStore, tx }, { decider, input, options })
   }
   return {
     start: start as Starter['start'],

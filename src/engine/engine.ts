@@ -1,6 +1,7 @@
 // The parts that client and worker of one Holdfast share: the store, the batchers in front of it, and the knowledge of this
 // process.
 
+import { isDecider } from '../core/definition/decider-model.ts'
 import type { Acknowledged, Definition, Host, Transact } from '../core/definition/definition.ts'
 import { bug, HoldfastError } from '../core/errors/error.ts'
 import { createRunIds, type RunIds } from '../core/model/run-id.ts'
@@ -174,6 +175,8 @@ export class Engine {
   async open({ migrate }: { readonly migrate: boolean } = { migrate: true }): Promise<void> {
     // Without a migration, missing tables are found now, and not with the first run.
     await (migrate ? this.store.migrate() : this.store.get([this.session]))
+    // Inside a transaction of the user's nothing else may be able to write.
+    if (this.registry.all().some(isDecider)) await this.learnTime().catch(() => undefined)
     this.unlisten = await this.store.listen((hint) => {
       if (hint.kind === 'ready') {
         // A hint of a workflow that is not performed here is no reason to look.

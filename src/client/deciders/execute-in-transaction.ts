@@ -21,26 +21,52 @@ import type { ExecuteOptions } from './executor.ts'
 /** How often others may be first: each of them has committed something. */
 const mostTries = 20
 
+interface GivenInput {
+  readonly decider: Definition | string
+  readonly input: unknown
+  readonly options: ExecuteOptions
+}
+
+/**
+ * The instances that began in a transaction, which nobody outside of it can see, by the handle of the transaction. A handle may be
+ * used again: an instance that was rolled back has no journal.
+ */
+const begun = new WeakMap<object, Map<string, Run>>()
+
 /** @internal */
 export async function executeInTransaction(
   engine: Engine,
-  store: TransactionStore,
-  { decider, input, options }: { decider: Definition | string; input: unknown; options: ExecuteOptions },
+  { store, tx }: { readonly store: TransactionStore; readonly tx: unknown },
+  { decider, input, options }: GivenInput,
 ): Promise<Executed> {
   assertNotPure('holdfast.using(tx).execute()')
   const checked = await checkedInput(engine, { decider, input, options, call: 'execute()' })
   await engine.learnTime()
-  let run = await findInstanceRun(engine, checked.definition.type, checked.id)
+  const { type } = checked.definition
+  const own = begunIn(tx)
+  const name = `${type}\n${checked.id}`
+  let run = own.get(name) ?? (await findInstanceRun(engine, type, checked.id))
   for (let tries = 0; tries < mostTries; tries += 1) {
     const done = run === null ? await begin(engine, store, checked) : await decide(engine, store, { checked, run })
-    if (done === 'again') run = await findInstanceRun(engine, checked.definition.type, checked.id)
-    else if ('answer' in done) return done.answer
-    else run = done.run
+    if (done === 'again') {
+      own.delete(name)
+      run = await findInstanceRun(engine, type, checked.id)
+      continue
+    }
+    if ('run' in done) own.set(name, (run = done.run))
+    if (done.answer !== undefined) return done.answer
   }
   throw busy(checked)
 }
 
-type Done = 'again' | { readonly answer: Executed } | { readonly run: Run }
+function begunIn(tx: unknown): Map<string, Run> {
+  if (typeof tx !== 'object' || tx === null) return new Map()
+  const known = begun.get(tx) ?? new Map<string, Run>()
+  begun.set(tx, known)
+  return known
+}
+
+type Done = 'again' | { readonly answer: Executed } | { readonly run: Run; readonly answer?: Executed }
 
 async function begin(engine: Engine, store: TransactionStore, checked: CheckedInput): Promise<Done> {
   const { definition, id, input, command } = checked
@@ -49,7 +75,7 @@ async function begin(engine: Engine, store: TransactionStore, checked: CheckedIn
   if (decided.append.length === 0) return { answer: await answered(engine, store, fresh, decided) }
   if (creatorOf(decided.answers) !== 0) throw bug('An instance begins with an input that was not accepted')
   const [started] = (await store.start([await decidedStart(engine, { fresh, decided, input })])) as [Started]
-  if (started.created) return { answer: await answered(engine, store, fresh, decided) }
+  if (started.created) return { run: started.run, answer: await answered(engine, store, fresh, decided) }
   if (started.taken === 'key') throw keyTaken(started.run)
   // It was begun in this transaction, or by another process.
   return { run: started.run }
@@ -64,6 +90,7 @@ async function decide(
   const cached = await read(engine, store, run)
   const { instance } = cached
   const { seq } = instance
+  if (seq === 0) return 'again'
   const decided = instance.decide([{ kind: 'call', input, command }], { now: engine.clock.now() })
   if (decided.append.length === 0) return { answer: await answered(engine, store, cached, decided) }
   const isWanted = (): boolean => !engine.isClosed
