@@ -14,26 +14,41 @@ import { shardForNew } from '../../core/rules/shard-routing.ts'
 import { decidedTransition, type WrittenRun } from '../../core/deciding/decided-transition.ts'
 import { quotedText } from '../../core/text/printable.ts'
 import { shown } from '../../core/text/suggest.ts'
-import { CachedInstance } from './cached-instance.ts'
+import { CachedInstance, instanceOf } from './cached-instance.ts'
 import { hostOf, type DecidingEngine } from './deciding-engine.ts'
 import { EffectLeases } from './effect-leases.ts'
 import type { Call, DecidingActor } from './deciding-actor.ts'
 
-/** Answers how many of the calls have their answers now, or that another process has begun the instance. */
-export async function beginInstance(actor: DecidingActor, calls: readonly Call[]): Promise<number | 'again'> {
-  const { engine, definition, id } = actor
-  const fresh = freshInstance(engine, definition, id)
-  const offers = calls.map(({ input, command }) => ({ kind: 'call', input, command }) as const)
-  const decided = fresh.instance.decide(offers, { now: engine.clock.now() })
-  if (decided.append.length > 0) {
-    const outcome = await insert(actor, fresh, decided, calls)
-    if (outcome === 'again') return outcome
-    // The caller of the input that another instance has the key of has its error, and the others are decided anew.
-    if (outcome !== null) return refuseKey(calls, decided.answers, outcome)
-    actor.cached = fresh
-  }
+/**
+ * Answers how many of the calls have their answers now; that another run has the id, which is known here then; or that none of
+ * these inputs begins an instance.
+ */
+export async function beginInstance(
+  actor: DecidingActor,
+  calls: readonly Call[],
+): Promise<number | 'again' | 'rejected'> {
+  const { fresh, decided } = decideFresh(actor, calls)
+  if (decided.append.length === 0) return 'rejected'
+  const outcome = await insert(actor, fresh, decided, calls)
+  if (outcome === 'again') return outcome
+  // The caller of the input that another instance has the key of has its error, and the others are decided anew.
+  if (outcome !== null) return refuseKey(calls, decided.answers, outcome)
+  actor.cached = fresh
   await actor.answer(fresh, calls, decided.answers)
   return decided.answers.length
+}
+
+/** There is no such instance, and none of these inputs begins one. */
+export async function rejectFirst(actor: DecidingActor, calls: readonly Call[]): Promise<number> {
+  const { fresh, decided } = decideFresh(actor, calls)
+  await actor.answer(fresh, calls, decided.answers)
+  return decided.answers.length
+}
+
+function decideFresh({ engine, definition, id }: DecidingActor, calls: readonly Call[]) {
+  const fresh = freshInstance(engine, definition, id)
+  const offers = calls.map(({ input, command }) => ({ kind: 'call', input, command }) as const)
+  return { fresh, decided: fresh.instance.decide(offers, { now: engine.clock.now() }) }
 }
 
 /** An instance that does not exist yet. */
@@ -68,7 +83,11 @@ async function insert(
     const made = await decidedStart(engine, { fresh, decided, input })
     const given = { ...made, decided: leases.reserve(made.decided) }
     const started = await engine.start(given)
-    if (!started.created) return started.taken === 'key' ? started.run : 'again'
+    if (!started.created) {
+      if (started.taken === 'key') return started.run
+      actor.cached = await instanceOf(engine, started.run)
+      return 'again'
+    }
     fresh.run = { ...fresh.run, keyId: given.keyId ?? null }
     fresh.instance.committed(started.run.createdAt)
     actor.noteCommitted(fresh, given.decided)

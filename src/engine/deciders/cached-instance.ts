@@ -63,7 +63,8 @@ export async function loadInstance(engine: DecidingEngine, type: string, id: str
   return run === null ? null : instanceOf(engine, run)
 }
 
-async function instanceOf(engine: DecidingEngine, run: Run): Promise<CachedInstance> {
+/** The instance of that run, as its journal is now. */
+export async function instanceOf(engine: DecidingEngine, run: Run): Promise<CachedInstance> {
   const instanceId = run.idempotencyKey ?? run.id
   const definition = engine.registry.get(run.type, run.version)
   if (!isDecider(definition)) throw notDecider(run.type)

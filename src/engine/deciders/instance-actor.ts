@@ -23,7 +23,7 @@ import { loadInstance, refusalReason, type CachedInstance } from './cached-insta
 import type { Call, DecidingActor, InputAnswer, InstanceKeeper } from './deciding-actor.ts'
 import { EffectLeases } from './effect-leases.ts'
 import { hostOf, type DecidingEngine } from './deciding-engine.ts'
-import { beginInstance } from './begin-instance.ts'
+import { beginInstance, rejectFirst } from './begin-instance.ts'
 import { MailboxPath } from './mailbox-path.ts'
 
 /** The end of an effect, with which the instance decides its outcome. */
@@ -125,8 +125,7 @@ export class InstanceActor implements DecidingActor {
     try {
       await this.engine.learnTime()
       for (let stale = 0; open.length > 0;) {
-        const cached = await this.load()
-        const done = cached === null ? await beginInstance(this, open) : await this.decideOnce(cached, open)
+        const done = await this.decideNext(open)
         if (done === 'stale') stale += 1
         if (done === 'held' || stale >= mostStale) return await this.mailbox.send(open)
         if (typeof done === 'number') {
@@ -138,6 +137,18 @@ export class InstanceActor implements DecidingActor {
       this.cached = null
       for (const { reject } of open) reject(error)
     }
+  }
+
+  /**
+   * An instance that is not known here may not exist. If one of these inputs would begin it, that is tried before it is looked for:
+   * the store answers with the run that has its id, if there is one.
+   */
+  private async decideNext(calls: readonly Call[]): Promise<number | 'stale' | 'held' | 'again'> {
+    if (this.cached !== null) return this.decideOnce(this.cached, calls)
+    const begun = await beginInstance(this, calls)
+    if (begun !== 'rejected') return begun
+    const cached = await this.load()
+    return cached === null ? rejectFirst(this, calls) : this.decideOnce(cached, calls)
   }
 
   /** Decides the first of these calls as one transition. Answers how many have their answers now, or why none has. */
