@@ -6,7 +6,7 @@
 //   flying   → idle      it is committed, and the callers have their answers
 //   flying   → deciding  others have come while it was on its way, or another process was first (`stale`): what is new is folded,
 //                        and the inputs are decided once more
-//   flying   → awaiting  a worker holds the instance (`held`), or another process was first twice: the inputs go through the
+//   flying   → awaiting  a worker holds the instance (`held`), or others were first again and again: the inputs go through the
 //                        mailbox, each under the id of its command, and the journal says what became of them
 //   awaiting → idle      all of them were found there
 //
@@ -16,6 +16,7 @@ import type { Answer, Decided, DeciderDefinition, Offer } from '../../core/defin
 import type { Acknowledged, EffectOutcome } from '../../core/definition/definition.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
 import type { Transition } from '../../core/model/transition.ts'
+import { createBackoff } from '../../core/runtime/backoff.ts'
 import { decidedTransition } from '../../core/deciding/decided-transition.ts'
 import { fetchedEntries } from '../../core/deciding/read-entries.ts'
 import { loadJournal } from '../store/journal-pages.ts'
@@ -38,8 +39,14 @@ interface Settling {
 /** How many effects may wait here for their turn: others report their ends to the mailbox, which takes 500 at once. */
 const mostSettling = 8
 
-/** How often another process may be first before the inputs go through the mailbox. */
-const mostStale = 2
+/**
+ * How often another process may be first before the inputs go through the mailbox. All inputs of a process are one try, so there
+ * are as many rivals as processes: with four, the mailbox after the second loss was a tenth as fast.
+ */
+const mostStale = 12
+
+/** From the second loss on rivals wait, each for another time. */
+const rivalPauses = { firstMs: 1, longestMs: 16 }
 
 export class InstanceActor implements DecidingActor {
   readonly id: string
@@ -124,19 +131,30 @@ export class InstanceActor implements DecidingActor {
     let open = calls
     try {
       await this.engine.learnTime()
+      let pause = createBackoff(this.engine.ports, rivalPauses)
       for (let stale = 0; open.length > 0;) {
         const done = await this.decideNext(open)
-        if (done === 'stale') stale += 1
+        if (done === 'stale') {
+          stale += 1
+          if (stale < mostStale) await this.lost(stale === 1 ? null : pause)
+        }
         if (done === 'held' || stale >= mostStale) return await this.mailbox.send(open)
         if (typeof done === 'number') {
           open = open.slice(done)
           stale = 0
+          pause = createBackoff(this.engine.ports, rivalPauses)
         }
       }
     } catch (error) {
       this.cached = null
       for (const { reject } of open) reject(error)
     }
+  }
+
+  /** Others were first: what they have decided is read, after a pause if this is not the first time. */
+  private async lost(pause: (() => Promise<void>) | null): Promise<void> {
+    await pause?.()
+    if (this.cached !== null) await this.refresh(this.cached)
   }
 
   /**
@@ -185,7 +203,7 @@ export class InstanceActor implements DecidingActor {
       return answer
     } catch (error) {
       cached.instance.rollBack()
-      return await this.afterRefusal(cached, error)
+      return this.afterRefusal(error)
     } finally {
       leases.giveBack()
     }
@@ -204,10 +222,9 @@ export class InstanceActor implements DecidingActor {
     if (due !== null) this.engine.onReady()
   }
 
-  private async afterRefusal(cached: CachedInstance, error: unknown): Promise<'stale' | 'held' | 'again'> {
+  private afterRefusal(error: unknown): 'stale' | 'held' | 'again' {
     switch (refusalReason(error)) {
       case 'stale':
-        await this.refresh(cached)
         return 'stale'
       case 'held':
         return 'held'
