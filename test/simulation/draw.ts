@@ -18,6 +18,7 @@ export type Concern =
   | 'strangers'
   | 'crowds'
   | 'bystanders'
+  | 'instances'
 
 const concerns: readonly Concern[] = [
   'swarm',
@@ -33,6 +34,7 @@ const concerns: readonly Concern[] = [
   'strangers',
   'crowds',
   'bystanders',
+  'instances',
 ]
 
 export class Draw implements Random {
