@@ -13,7 +13,7 @@ import type { UnitOfWork, UnreadPage, WaitRow, WaiterPage } from './unit-of-work
 import { broadcast, broadcastMessage, catchUp, passOn } from './broadcast.ts'
 import { comeBackAt, isSameChore, placeOf, type Chore } from '../../model/chore.ts'
 import { passedOnId, type Crowded, type Ended, type Message, type Refused } from '../../model/message.ts'
-import { isEffectType } from '../../model/effect-type.ts'
+import { isEffectType } from '../effect-type.ts'
 import { isTerminal, type Run } from '../../model/run.ts'
 import { cancelForParent } from '../control.ts'
 import type { ChildBond } from '../../model/transition.ts'
