@@ -77,7 +77,8 @@ export interface Store {
 
   /**
    * Commits transitions, each atomic and fenced. One answer per transition, in order; a refusal harms no other. A batch
-   * holds at most one transition of a run. A transition that only a defect can send (nothing to append without parking, a
+   * holds at most one transition of a run, besides those that others settle: which of the two comes first is not said, and the
+   * second is stale. A transition that only a defect can send (nothing to append without parking, a
    * move that the status machine does not know) rejects the whole call with BUG; the other transitions may be repeated.
    */
   commit(transitions: readonly Transition[], options?: BatchOptions): Promise<readonly Committed[]>
