@@ -52,6 +52,7 @@ const undos: readonly (UndoState | null)[] = [null, null, null, null, 'possible'
 
 export class OperationGenerator {
   private readonly random: Random
+  private readonly sends: Random
   private readonly newRun: (changes: Partial<NewRun>) => NewRun
   private readonly unique: (what: string) => string
   private readonly sentRuns: NewRun[] = []
@@ -65,6 +66,7 @@ export class OperationGenerator {
 
   constructor(seed: number, bench: ReturnType<typeof createContractBench>) {
     this.random = createSeededRandom(seed)
+    this.sends = createSeededRandom(seed + 1_000_000)
     this.newRun = bench.newRun
     this.unique = bench.unique
   }
@@ -184,7 +186,7 @@ export class OperationGenerator {
     const status = this.chance(2) || (continues !== null && this.chance(2)) ? null : this.pick(endings)
     const draft = { kind: 'logged', name: 'n', meta: null, data: `"${this.below(100)}"` } as const
     const length = status === 'waiting' ? this.below(3) : 1 + this.below(3)
-    const append = Array.from({ length }, (): Draft => draft)
+    const append = Array.from({ length }, (): Draft => (this.sends.uint32() % 8 === 0 ? this.sent(rows) : draft))
     if (continues !== null) append.push({ kind: 'continued', name: null, meta: continues, data: '1' })
     return {
       id: this.unique('t'),
@@ -207,6 +209,26 @@ export class OperationGenerator {
       outbound: append.length > 0 && this.chance(3) ? this.outbound(run, rows) : null,
       // A mailbox was empty when nothing had come yet; whether something has come since is for the store to see.
       ...(this.chance(2) ? { emptyAt: 0 } : {}),
+    }
+  }
+
+  /** What a run sends, some of it to a receiver that takes few. It is drawn apart, so that the rest of a seed stays as it is. */
+  private sent(rows: readonly Run[]): Draft {
+    const below = (limit: number): number => this.sends.uint32() % limit
+    const pick = <Item>(items: readonly Item[]): Item => items[below(items.length)] as Item
+    const [data, policy] = [`"${below(100)}"`, pick(policies)]
+    if (below(3) === 0) {
+      const meta = { topic: pick(topics), policy, expiresInMs: below(3) === 0 ? below(80) : null }
+      const bound = below(3) === 0 ? { mostKept: 1 + below(4) } : {}
+      return { kind: 'broadcast-sent', name: 'b', meta: { ...meta, ...bound }, data }
+    }
+    const bound = below(3) === 0 ? { mostUnread: 1 + below(4) } : {}
+    const signal = below(2) === 0 ? 'go' : pick(topics).name
+    return {
+      kind: 'signal-sent',
+      name: 's',
+      meta: { to: pick(rows).id, signal, kind: 'signal', policy, ...bound },
+      data,
     }
   }
 

@@ -20,7 +20,7 @@ import type {
   ControlCommand,
 } from '../../src/store.ts'
 import { Chances } from './chances.ts'
-import { broadcastOf, deadLetterQuery, messageTo, messagesRequest, outboundOf } from './exchange-chances.ts'
+import { broadcastOf, deadLetterQuery, messageTo, messagesRequest, outboundOf, sendsOf } from './exchange-chances.ts'
 import type { Operation, Oracle } from './operation.ts'
 import { idempotencyKeys, keys, kinds, runFilter, tags } from './run-filter.ts'
 import { rescueRequest, selectorLists } from './selectors.ts'
@@ -209,7 +209,9 @@ export class Operations {
       this.isExchanging && sensible.append.length > 0 && chances.oneIn(2)
         ? outboundOf(chances, run, rows, () => this.newChild(run, rows))
         : undefined
-    const keyed = chances.oneIn(8) ? { ...sensible, keyId: chances.pick(payloadKeys) } : sensible
+    const sends = this.isExchanging && sensible.append.length > 0 && chances.oneIn(4)
+    const sending = sends ? { ...sensible, append: [...sendsOf(chances, rows), ...sensible.append] } : sensible
+    const keyed = chances.oneIn(8) ? { ...sending, keyId: chances.pick(payloadKeys) } : sending
     const reaching = outbound === undefined ? keyed : { ...keyed, outbound }
     const transition = chances.oneIn(7) ? this.bent(reaching) : reaching
     this.transitions.push(transition)

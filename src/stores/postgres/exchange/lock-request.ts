@@ -116,8 +116,12 @@ export class LockRequest {
   }
 
   /** A broadcast to a topic that may keep only this many. */
-  keptOf({ topic: { name: topic, delivery, retainMs }, mostKept: most }: NewBroadcast): void {
-    if (most === undefined || (delivery === 'all' && retainMs === 0)) return
+  keptOf({ topic: { name, delivery, retainMs }, mostKept: most }: NewBroadcast): void {
+    if (most !== undefined && (delivery === 'one' || retainMs > 0)) this.keptAt(name, most)
+  }
+
+  /** The broadcast that was the last but this many of a topic decides, or one behind it. */
+  keptAt(topic: string, most: number): void {
     const key = `${topic} ${most}`
     const known = this.kept.get(key)
     if (known === undefined) this.kept.set(key, { topic, most, sends: 1 })
