@@ -28,18 +28,18 @@ import type { StatementName } from './statement-plan.ts'
 import type { Transaction } from './database/transaction.ts'
 
 export async function startRuns(x: Execution, runs: readonly RunStart[]): Promise<readonly Started[]> {
-  const started = await startAll(x, runs, await deadSessions(x, runs), (open, rows) => insertRows(x, open, rows))
-  const isFollowed = (run: RunStart, index: number): boolean => followsApart(run) && started[index]?.created === true
-  // A run that comes twice was created once.
-  const created = new Map(runs.filter(isFollowed).map((run) => [run.id, run]))
-  if (created.size === 0) return started
-  const decided = Array.from(created.values(), (run) => run.decided as Transition)
-  const followed = await followStarts(x, decided)
-  const byRun = new Map(decided.map(({ runId }, index) => [runId, followed[index]]))
-  return started.map((answer, index) => {
-    const run = runs[index] as RunStart
-    return isFollowed(run, index) ? { ...answer, ...byRun.get(run.id) } : answer
-  })
+  const dead = await deadSessions(x, runs)
+  return startAll(x, runs, dead, insertRows.bind(null, x), (some, answers) => follow(x, some, answers))
+}
+
+/** What follows from the first inputs of those that were created. */
+async function follow(x: Execution, runs: readonly RunStart[], answers: Map<RunStart, Started>): Promise<void> {
+  const created = runs.filter((run) => followsApart(run) && answers.get(run)?.created === true)
+  if (created.length === 0) return
+  const decided = created.map((run) => run.decided as Transition)
+  for (const [index, followed] of (await followStarts(x, decided)).entries()) {
+    answers.set(created[index] as RunStart, { created: true, taken: null, ...followed })
+  }
 }
 
 /** More than entries and a time follow from its first input. */
@@ -128,10 +128,11 @@ async function startAll(
   runs: readonly RunStart[],
   dead: ReadonlySet<string>,
   insert: (runs: readonly RunStart[], rows: readonly RunRow[]) => Promise<Inserted>,
+  follow: (runs: readonly RunStart[], answers: Map<RunStart, Started>) => Promise<void> = async () => undefined,
 ): Promise<readonly Started[]> {
   const now = x.now()
   return startInRounds(runs, async (open, answers) => {
-    const rows = open.map((run) => rowOf(run, now, run.lease !== null && !dead.has(run.lease.session)))
+    const rows = open.map((run) => rowOf(run, now, isLeased(run, dead)))
     const { inserted, obstacles } = await insert(open, rows)
     for (const [index, run] of open.entries()) {
       const row = rows[index] as RunRow
@@ -141,6 +142,10 @@ async function startAll(
         hint(x, undefined, row)
       } else if (obstacle !== undefined) answers.set(run, obstacle)
     }
+    await follow(
+      open.filter((run) => answers.has(run)),
+      answers,
+    )
   })
 }
 
@@ -148,6 +153,10 @@ function rowOf(run: RunStart, now: number, isLeased: boolean): RunRow {
   const { decided = null } = run
   const row = { ...newRow(run, now, isLeased), inbox: run.messages?.length ?? 0, startedAs: run.type }
   return decided === null || followsApart(run) ? row : left(advanced(row, decided, now), decided, now)
+}
+
+function isLeased({ lease, decided = null }: RunStart, dead: ReadonlySet<string>): boolean {
+  return lease !== null && decided === null && !dead.has(lease.session)
 }
 
 interface Inserted {

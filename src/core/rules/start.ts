@@ -60,7 +60,8 @@ export function startRun(work: StartWork, given: RunStart): Started {
 }
 
 function insertRun(work: StartWork, given: RunStart): Started {
-  const isLeased = given.lease !== null && !work.hasEnded(given.lease.session)
+  const { lease, decided = null } = given
+  const isLeased = lease !== null && decided === null && !work.hasEnded(lease.session)
   return { created: true, taken: null, run: work.insert(given, isLeased) }
 }
 

@@ -17,38 +17,35 @@ export interface DecidedStartParts extends StartingParts {
   readonly lockedCommitQueries: LockedCommitQueries
 }
 
-/** The rows to lock in each shard. They stay known when the transaction begins again. */
-export type StartLocks = Map<number, LockRequest>
+/** The rows to lock, by what is committed together. They stay known when the transaction begins again. */
+export type StartLocks = Map<string, LockRequest>
 
 /** Whether what follows from its first input needs the rules. Where rows are spread, no statement writes several tables. */
 export function followsApart({ isSpread }: Pick<Dialect, 'isSpread'>, run: RunStart): boolean {
   return (run.decided ?? null) !== null && (isSpread || !isPlainlyDecided(run))
 }
 
-export async function startDecided(
+export function startDecided(
   parts: DecidedStartParts,
   x: Execution,
   runs: readonly RunStart[],
   locks: StartLocks,
   how: ExchangeOptions = {},
 ): Promise<readonly Started[]> {
-  const started = await startInOrder(parts, x, runs)
-  const created = runs.filter((run, index) => started[index]?.created === true && followsApart(parts.dialect, run))
-  // A run that comes twice in a batch was created once.
-  const chosen = [...new Map(created.map((run) => [run.id, run])).values()]
-  if (chosen.length === 0) return started
-  const followed = new Map<string, Started>()
-  for (const [shard, some] of byShard(parts.dialect, chosen, ({ id }) => id)) {
-    const transitions = some.flatMap((run) => run.decided ?? [])
-    const lockRequest = locks.get(shard) ?? lockRequestOf(transitions)
-    locks.set(shard, lockRequest)
-    const answers = await parts.lockedCommitQueries.follow({ x, shard, transitions, lockRequest, how })
-    for (const [index, { id }] of some.entries()) {
-      followed.set(id, { created: true, taken: null, ...(answers[index] as Followed) })
+  const isApart = (run: RunStart): boolean => followsApart(parts.dialect, run)
+  if (!runs.some(isApart)) return startInOrder(parts, x, runs)
+  const follow = async (some: readonly RunStart[], answers: Map<RunStart, Started>): Promise<void> => {
+    const created = some.filter((run) => isApart(run) && answers.get(run)?.created === true)
+    for (const [shard, ofShard] of byShard(parts.dialect, created, ({ id }) => id)) {
+      const transitions = ofShard.flatMap((run) => run.decided ?? [])
+      const place = `${shard} ${transitions.map(({ id }) => id).join(' ')}`
+      const lockRequest = locks.get(place) ?? lockRequestOf(transitions)
+      locks.set(place, lockRequest)
+      const followed = await parts.lockedCommitQueries.follow({ x, shard, transitions, lockRequest, how })
+      for (const [index, run] of ofShard.entries()) {
+        answers.set(run, { created: true, taken: null, ...(followed[index] as Followed) })
+      }
     }
   }
-  return runs.map(({ id }, index) => {
-    const answer = started[index] as Started
-    return answer.created ? (followed.get(id) ?? answer) : answer
-  })
+  return startInOrder(parts, x, runs, { follow })
 }

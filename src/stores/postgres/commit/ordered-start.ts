@@ -28,24 +28,31 @@ export function childrenStarting(parts: Omit<StartingParts, 'starting'>): StartC
   const keyQueries = createKeyQueries(parts.dialect, 'commit')
   return async (x, runs) => {
     const inserted = new Set<string>()
-    return { started: await startInOrder({ ...parts, startQueries, keyQueries }, x, runs, inserted), inserted }
+    return { started: await startInOrder({ ...parts, startQueries, keyQueries }, x, runs, { inserted }), inserted }
   }
 }
+
+/** What follows from the first inputs of some that are answered; it may change their answers. */
+export type FollowStarts = (runs: readonly RunStart[], answers: Map<RunStart, Started>) => Promise<void>
 
 export async function startInOrder(
   parts: StartingParts,
   x: Execution,
   runs: readonly RunStart[],
-  inserted = new Set<string>(),
+  { inserted = new Set<string>(), follow }: { readonly inserted?: Set<string>; readonly follow?: FollowStarts } = {},
 ): Promise<readonly Started[]> {
-  if (parts.dialect.shards === 1 && !runs.some(isKeyed)) return parts.startQueries.start(x, 0, runs, inserted)
+  if (parts.dialect.shards === 1 && follow === undefined && !runs.some(isKeyed)) {
+    return parts.startQueries.start(x, 0, runs, inserted)
+  }
   // The first of two runs that want the same key has got it, or not, before the second asks. The run that has a key may end,
   // or be removed, before it is looked up: then its rival asks again.
-  return startInRounds(runs, (open, answers) => {
+  return startInRounds(runs, async (open, answers) => {
     const chosen = new Set(foremost(open))
     // In the order of the batch, which is that of the feed.
     const together = open.filter((run) => chosen.has(run))
-    return startTogether(parts, x, together, { answers, inserted })
+    await startTogether(parts, x, together, { answers, inserted })
+    // Before the next round: a run that is over by then has left its key to the next.
+    await follow?.(together, answers)
   })
 }
 

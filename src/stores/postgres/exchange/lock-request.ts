@@ -128,10 +128,11 @@ export class LockRequest {
     else known.sends += 1
   }
 
-  /** A run sends these with a transition, or a chore does in its place. */
-  send(senderId: string, outgoing: readonly Outgoing[]): void {
+  /** A run sends these with a transition, or a chore does in its place; or they are only left to a chore. */
+  send(senderId: string, outgoing: readonly Outgoing[], sendsLater = false): void {
     for (const { to, message } of outgoing) {
       this.leaves('send', sendTarget(senderId, to))
+      if (sendsLater) continue
       if ('topic' in message) {
         this.broadcast(message.topic, message.id, defaultPageLimits.passedOn)
         this.keptOf(message)

@@ -140,7 +140,8 @@ class SqliteCommitWork extends SqliteUnitOfWork implements StartingWork {
   }
 
   hasMessageAfter({ runId }: Transition, after: number, names: readonly string[] | null): boolean {
-    if (names === null) return this.batch.db.get(unreadSql, [runId, after, 1]) !== undefined
+    // As all other reads of it: after that, libsql answers one `get` of the same statement with nothing.
+    if (names === null) return this.batch.db.all(unreadSql, [runId, after, 1]).length > 0
     return names.some((name) => this.batch.db.get(newMessageSql, [runId, name, after]) !== undefined)
   }
 

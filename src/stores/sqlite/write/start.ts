@@ -34,14 +34,16 @@ class SqliteStartWork implements StartWork {
   private readonly unitOfWork: SqliteUnitOfWork
   private readonly followed: Follow
   private readonly batch: Batch
-  private readonly known: ReadonlySet<unknown>
-  private readonly keys: TakenKeys
+  private readonly runs: readonly RunStart[]
+  private known: ReadonlySet<unknown>
+  private keys: TakenKeys
   private readonly made = new Map<string, Twin>()
   private readonly ended = new Map<string, boolean>()
   private fresh: Run[] = []
   private withMessages: { readonly run: Run; readonly messages: readonly MessageDraft[] }[] = []
 
-  constructor(unitOfWork: SqliteUnitOfWork, runs: readonly NewRun[], follow: Follow) {
+  constructor(unitOfWork: SqliteUnitOfWork, runs: readonly RunStart[], follow: Follow) {
+    this.runs = runs
     this.unitOfWork = unitOfWork
     this.followed = follow
     this.batch = unitOfWork.batch
@@ -88,6 +90,9 @@ class SqliteStartWork implements StartWork {
   follow(decided: Transition): Followed {
     this.write()
     const followed = this.followed(decided)
+    // It may have ended, which frees its key, and its children may have taken others.
+    this.known = knownIds(this.batch, this.runs)
+    this.keys = new TakenKeys(this.batch, this.runs)
     const made = this.made.get(decided.runId)
     if (made !== undefined) this.made.set(decided.runId, { ...made, run: followed.run })
     return followed

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { defaultPageLimits } from '../../../core/model/chore.ts'
 import { sentMessageId } from '../../../core/model/message.ts'
+import type { Store, StoreTransactions } from '../../../store.ts'
 import { prices, type ContractBench, type Held } from '../bench.ts'
 import type { ContractCase } from '../contract-case.ts'
 import { broadcastSent, ending, signalSent, step, waiting } from '../drafts.ts'
@@ -360,6 +361,38 @@ export const sendCases: readonly ContractCase[] = [
       const got = await texts(bench, target)
       assert.deepEqual(new Set(got), new Set(senders.map((_, at) => String(at))))
       assert.equal(got.length, senders.length)
+      await expectSound(bench)
+    },
+  },
+  {
+    name: 'what a run sends in a transaction of a user arrives in its order if and only if that commits',
+    needs: 'transactions',
+    async run(bench) {
+      const [sender, target] = [await bench.hold(), await bench.hold()]
+      const store: Store = bench.store
+      const users = store as Store & StoreTransactions
+      const sending = (text: string) =>
+        bench.transition(sender, { append: [...sentTo(target, [text]), broadcastSent(jobs, `"${text}"`)] })
+      const enough = new Error('The case rolls back')
+      await assert.rejects(
+        users.transact(async (_handle, within) => {
+          await within.commit([sending('never')])
+          throw enough
+        }),
+        (error) => error === enough,
+      )
+      await later(bench, 1)
+      assert.equal((await bench.run(target.runId)).inbox, 0)
+      await users.transact(async (_handle, within) => {
+        const [committed] = await within.commit([sending('1')])
+        assert.equal(committed?.outcome, 'committed')
+      })
+      sender.seq += 2
+      await bench.commit(sender, { append: sentTo(target, ['2']) })
+      await later(bench, 1)
+      assert.deepEqual(await texts(bench, target), ['1', '2'])
+      assert.deepEqual(await subscribed(bench, jobs), [sentMessageId(sender.runId, 3)])
+      assert.deepEqual(await bench.store.doChores(), { worked: false, nextInMs: null })
       await expectSound(bench)
     },
   },

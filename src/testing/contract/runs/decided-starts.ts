@@ -15,7 +15,7 @@ export const decidedStartCases: readonly ContractCase[] = [
       const given = decidedRun(
         bench,
         { append: [event('a'), event('b')] },
-        { feed: true, timeoutMs: 900, expiresInMs: 9 },
+        { feed: true, timeoutMs: 900, expiresInMs: 9, lease: { session: 'nobody', token: 1 } },
       )
       const now = bench.clock.now()
       const [answer] = await bench.store.start([given])
