@@ -1,7 +1,6 @@
 // What runs may do to one another, and what may be sent to them and to topics, drawn at random from a few names: so few
 // that they meet.
 
-import type { Draft } from '../../src/core/model/entry.ts'
 import { waitTargetOf } from '../../src/core/model/wait-condition.ts'
 import type { WaitTarget } from '../../src/core/model/wait-target.ts'
 import type { MessagePolicy } from '../../src/core/model/topic.ts'
@@ -40,28 +39,6 @@ export function broadcastOf(chances: Chances): NewBroadcast {
     policy: policyOf(chances, topic),
     expiresInMs: chances.maybe(4, [20, 150]),
   }
-}
-
-/** What a run sends with a transition: signals and broadcasts, some of them to receivers that take few. */
-export function sendsOf(chances: Chances, rows: readonly Run[]): readonly Draft[] {
-  return Array.from({ length: 1 + chances.below(3) }, (): Draft => {
-    if (chances.oneIn(3)) {
-      const { id: _id, data, ...meta } = broadcastOf(chances)
-      return { kind: 'broadcast-sent', name: 'b', meta: { ...meta, ...bound(chances, 'mostKept') }, data }
-    }
-    const { runId: to, kind, name: signal, data, policy } = messageTo(chances, chances.pick(rows).id, true)
-    const sentAs = kind === 'topic-signal' ? kind : 'signal'
-    return {
-      kind: 'signal-sent',
-      name: 's',
-      meta: { to, signal, kind: sentAs, policy, ...bound(chances, 'mostUnread') },
-      data,
-    }
-  })
-}
-
-function bound<Name extends string>(chances: Chances, name: Name): Partial<Record<Name, number>> {
-  return chances.oneIn(3) ? ({ [name]: 1 + chances.below(3) } as Record<Name, number>) : {}
 }
 
 function policyOf(chances: Chances, { delivery, retainMs }: TopicRules): MessagePolicy | null {

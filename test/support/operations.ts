@@ -20,7 +20,8 @@ import type {
   ControlCommand,
 } from '../../src/store.ts'
 import { Chances } from './chances.ts'
-import { broadcastOf, deadLetterQuery, loadRequest, messageTo, outboundOf, sendsOf } from './exchange-chances.ts'
+import { broadcastOf, deadLetterQuery, loadRequest, messageTo, outboundOf } from './exchange-chances.ts'
+import { withSends } from './sends-chances.ts'
 import { drawnRun, payloadKeys } from './run-chances.ts'
 import type { Operation, Oracle } from './operation.ts'
 import { keys, kinds, runFilter } from './run-filter.ts'
@@ -220,17 +221,12 @@ export class Operations {
       drawnUnheld(chances, rows, this.now, reach) ??
       (this.isExchanging ? settlingTransition(chances, held, rows, this.now) : null) ??
       this.ofHolder(sensibleTransition(chances, run, messageNameOf(run.id), this.now), () => reach(run))
-    const sending = this.isExchanging ? this.sending(made, rows) : made
-    const transition = chances.oneIn(7) ? this.bent(sending) : sending
+    const sending = this.isExchanging ? withSends(chances, made, rows) : made
+    const transition = chances.oneIn(7)
+      ? bentTransition(chances, sending, this.session(), this.runIds.next(0))
+      : sending
     this.transitions.push(transition)
     return transition
-  }
-
-  /** Some of them send, before all else that they say; not those that name the place of one of their entries. */
-  private sending(made: Transition, rows: readonly Run[]): Transition {
-    const { chances } = this
-    const sends = made.append.length > 0 && (made.base ?? null) === null && chances.oneIn(4)
-    return sends ? { ...made, append: [...sendsOf(chances, rows), ...made.append] } : made
   }
 
   private ofHolder(sensible: Transition, reach: () => Outbound | null): Transition {
@@ -244,10 +240,6 @@ export class Operations {
     const { chances } = this
     const lease = (): Lease | null => (chances.oneIn(3) ? { session: this.session(), token: 1 } : null)
     return outboundOf(chances, run, rows, () => this.newChild(run, rows), lease)
-  }
-
-  private bent(transition: Transition): Transition {
-    return bentTransition(this.chances, transition, this.session(), this.runIds.next(0))
   }
 
   private deliver(rows: readonly Run[]): Operation {
