@@ -2,6 +2,7 @@
 // that would abort their transaction: obstacles are found by statements that cannot fail. Hints go by a NOTIFY of the same
 // transaction, so that other processes receive them when, and only when, it was committed.
 
+import { startWithoutLeases } from '../../core/model/run-start.ts'
 import { withoutLeases, type Transition } from '../../core/model/transition.ts'
 import type {
   Committed,
@@ -96,10 +97,7 @@ export class PostgresTransactionStore implements TransactionStore {
 
   /** One after the other: only their own transaction sees the effects. */
   start(runs: readonly RunStart[]): Promise<readonly Started[]> {
-    const unleased = runs.map((run) => {
-      const { decided = null } = run
-      return { ...run, lease: null, decided: decided === null ? null : withoutLeases(decided) }
-    })
+    const unleased = runs.map(startWithoutLeases)
     return this.perform((x) => startDecided(this.parts, x, unleased, new Map(), { inUserTransaction: true }))
   }
 

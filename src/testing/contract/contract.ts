@@ -11,6 +11,7 @@ import { childCases } from './runs/children.ts'
 import { claimCases } from './claims/claim.ts'
 import { commitCases } from './commits/commit.ts'
 import { continueAsNewCases } from './runs/continue-as-new.ts'
+import { decidedInTransactionCases } from './runs/decided-in-transactions.ts'
 import { decidedStartCases } from './runs/decided-starts.ts'
 import { deadLetterCases } from './messages/dead-letters.ts'
 import { effectCases } from './runs/effects.ts'
@@ -122,6 +123,7 @@ export const storeContract: readonly ContractCase[] = [
   ...feedCases,
   ...hintCases,
   ...userTransactionCases,
+  ...decidedInTransactionCases,
   ...quotaCases,
   ...sendCases,
   ...heldBackCases,

@@ -322,7 +322,8 @@ function checksOf(schema: string, now: string, { runs, journal }: Tables): Reado
       with ${dropped}, ${open}
       select r.id from ${runs} as r
       where r.status = 'waiting' and r.due is null and r.deleted_at is null
-        and not exists (select 1 from open where ${ofRun('open', 'r', 'id')})`,
+        and not exists (select 1 from open where ${ofRun('open', 'r', 'id')})
+        and not exists (select 1 from ${journal} as j where ${ofRun('j', 'r', 'id')} and j.kind in ('input', 'snapshot'))`,
 
     timer_is_set: `
       with ${dropped}, ${open}, ${awaited}, newest as (
