@@ -159,10 +159,12 @@ test('what a run has sent moves to another key with its journal', async () => {
   await before.close()
   const both = await open({ store, codec: encryptingCodec({ keys: { one, two }, current: 'two' }) })
   expect(await both.rekey()).toMatchObject({ unreadable: 0 })
-  const after = await open({ store, codec: encryptingCodec({ keys: { two }, current: 'two' }) })
+  const after = await open({ store, workflows: [sender], codec: encryptingCodec({ keys: { two }, current: 'two' }) })
   const read = (await after.journal(run.id)).filter(({ kind }) => kind.endsWith('-sent') || kind === 'replied')
   expect(read.map(({ data }) => data)).toEqual(['secret', 'open', 'answer'])
   expect(await after.ask(run.id, 'ask', null, { id: 'q' })).toBe('answer')
+  expect(JSON.stringify(await after.export(run.id))).toContain('secret')
+  expect(await after.replay(run.id)).toMatchObject({ outcome: 'same' })
 })
 
 test('a full mailbox keeps no sender waiting, and gets everything in order when it is read', async () => {
