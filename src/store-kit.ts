@@ -38,7 +38,7 @@ export { holds, isTerminal, type ControlRequest, type Lease, type Run, type RunS
 export type { Draft, Entry, EntryKind } from './core/model/entry.ts'
 export { sends, type ChildStart, type Outbound, type Transition } from './core/model/transition.ts'
 export type { NewRun, Started } from './core/model/new-run.ts'
-export type { RunStart } from './core/model/run-start.ts'
+export type { RunStart } from './core/rules/run-start.ts'
 export {
   messagesAtOnce,
   type Delivered,

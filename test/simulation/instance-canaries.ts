@@ -46,7 +46,7 @@ interface Queued {
 export const instanceCanaries: readonly Canary[] = [
   {
     name: 'lease-less-over-holder',
-    bug: 'a transition without a lease is accepted although somebody holds the run',
+    bug: 'a transition without a lease is accepted although the run is held',
     budget: 60,
     from: firstSeed,
     mutation: unheldOverHolder,

@@ -1,7 +1,7 @@
 // The journal of an instance of the simulation: commands that it knows, effects that it has asked for, and their outcomes.
 
 import type { Draft, Entry } from '../../src/core/model/entry.ts'
-import { effectType } from '../../src/core/model/effect-type.ts'
+import { effectType } from '../../src/core/rules/effect-type.ts'
 import type { Message } from '../../src/core/model/message.ts'
 import type { RunStatus } from '../../src/core/model/run.ts'
 import type { Transition } from '../../src/core/model/transition.ts'

@@ -1,4 +1,4 @@
-// Instances of a decider beside the programs, at the port: inputs are decided by whoever has them, without a lease; effects are
+// Instances of a decider beside the programs, at the port: inputs are decided by the process that has them, without a lease; effects are
 // child runs, leased with the transition that asks for them or claimed; what is not decided at once comes through the mailbox.
 // They are in the seeds from `firstSeed` on, so that the seeds before stay what they are.
 
@@ -34,7 +34,7 @@ export class Instances {
   private readonly processes: readonly SimProcess[]
   private readonly checker: Checker
   private readonly runIds: ReturnType<typeof createRunIds>
-  /** Commands that nobody has been told of yet, and those that were accepted, with the key of their instance. */
+  /** Commands without an answer, and those that were accepted, with the key of their instance. */
   private readonly open = new Map<string, string>()
   private readonly accepted = new Map<string, string>()
   private count = 0

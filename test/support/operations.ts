@@ -32,7 +32,6 @@ import { drawnUnheld, settlingTransition, unheldTransition } from './unheld-chan
 
 const years = 31_536_000_000
 
-/** Longer than any world. */
 const forEver = 1e15
 
 export interface World {

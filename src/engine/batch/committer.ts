@@ -49,8 +49,9 @@ function isCommitted(answer: Committed): answer is Extract<Committed, { outcome:
 /** The size of a transition besides its entries. */
 const overheadBytes = 100
 
-function weightOf({ append, outbound = null }: Transition): number {
+function weightOf({ append, outbound = null, settles = null }: Transition): number {
   let bytes = overheadBytes + (outbound === null ? 0 : startsSizeOf(outbound.starts))
+  if (settles !== null) bytes += weightOf(settles)
   for (const draft of append) bytes += sizeOf(draft)
   return bytes
 }

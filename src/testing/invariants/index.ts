@@ -72,10 +72,12 @@ function bornWell({ run, entries, messages }: RunState, { method, session }: Cau
   if (messages.length !== run.inbox) return false
   const isLeased = run.status === 'running' && run.session !== null && run.token === 1
   const isAlone = entries.length === 1
-  if (method === 'commit') return isAlone ? isFree || isLeased : run.token === 0 && isCancelledAtOnce(entries)
+  const isChild = run.parentId !== null
+  if (method === 'commit')
+    return isAlone ? isFree || (isLeased && isChild) : run.token === 0 && isCancelledAtOnce(entries)
   if (method !== 'start') return false
   // A child of it is leased to whom its transition names.
-  return isAlone ? isFree || (isLeased && (run.session === session || run.parentId !== null)) : isDecided(run)
+  return isAlone ? isFree || (isLeased && (run.session === session || isChild)) : isDecided(run)
 }
 
 /** It was never pending: its first input was decided with its start. */

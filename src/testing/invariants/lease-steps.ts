@@ -30,7 +30,7 @@ export const fence: StepInvariant = {
     const { run } = before
     // Without a lease a run that waits may be written, and its place in the journal is the fence.
     const isUnheld = session === null && run.status === 'waiting' && run.session === null && after.run.session === null
-    if (method === 'commit' && isUnheld) return null
+    if (method === 'commit' && isUnheld && appended(before, after).length > 0) return null
     const isHeld = run.status === 'running' || run.status === 'cancelling'
     if (!isHeld || run.session !== session)
       return `${session ?? 'no session'} wrote, and ${run.session ?? 'no session'} holds it`

@@ -395,6 +395,9 @@ describe('a step', () => {
     expect(names(state({ token: 0 }), { method: 'rescue' })).toEqual(['born_by_start'])
     expect(names(state(leased), { method: 'start', session: 'other' })).toEqual(['born_by_start'])
     expect(names(state({ token: 0 }, [step('a')]), { method: 'start' })).toEqual(['born_by_start'])
+    expect(names(state({ ...leased, parentId: 'parent' }), { method: 'commit' })).toEqual([])
+    expect(names(state({ ...parked, token: 0 }, [step('a')]), { method: 'start' })).toEqual([])
+    expect(names(state({ ...parked, token: 0 }), { method: 'start' })).toEqual(['born_by_start'])
   })
 
   it('has no invariant that was never broken', () => {

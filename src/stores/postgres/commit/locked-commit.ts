@@ -296,7 +296,7 @@ export function lockRequestOf(transitions: readonly Transition[], inUserTransact
       if (sends(part)) lockRequest.send(runId, outgoingIn(runId, guard.seq, append), inUserTransaction)
       if (status !== null && isTerminal(status)) lockRequest.ends.add(runId)
       for (const watched of outbound?.watches ?? []) lockRequest.watch(runId, watched)
-      // A repetition tells which of the children are leased still.
+      // A repetition names the children that are leased still.
       for (const { run } of outbound?.starts ?? []) if (run.lease !== null) lockRequest.runs.add(run.id)
     }
   }

@@ -1,7 +1,7 @@
 // The store inside a transaction that is already open, on its connection. Each call is a savepoint, so that one that fails
 // leaves nothing behind and the transaction usable. Hints gather until the end of the transaction is known.
 
-import { startWithoutLeases } from '../../../core/model/run-start.ts'
+import { startWithoutLeases } from '../../../core/rules/run-start.ts'
 import { withoutLeases, type Transition } from '../../../core/model/transition.ts'
 import type {
   Committed,

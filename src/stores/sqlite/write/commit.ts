@@ -9,7 +9,7 @@ import { advanced, left, restOf } from '../../../core/rules/advance.ts'
 import { dueAt } from '../../../core/model/due.ts'
 import { unwatch } from '../../../core/rules/messages/exchange.ts'
 import type { Started } from '../../../core/model/new-run.ts'
-import type { RunStart } from '../../../core/model/run-start.ts'
+import type { RunStart } from '../../../core/rules/run-start.ts'
 import {
   commit,
   judge,

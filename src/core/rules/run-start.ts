@@ -1,8 +1,8 @@
 // The request to start a run whose first input may be decided already. A run that another one starts is never decided: its own
 // holder, or the next process that has its type, does that.
 
-import type { NewRun } from './new-run.ts'
-import { withoutLeases, type Transition } from './transition.ts'
+import type { NewRun } from '../model/new-run.ts'
+import { withoutLeases, type Transition } from '../model/transition.ts'
 
 export interface RunStart extends NewRun {
   /**
