@@ -6,14 +6,13 @@ import type { Draft } from '../../src/core/model/entry.ts'
 import type { MessageDraft } from '../../src/core/model/message.ts'
 import type { WaitTarget } from '../../src/core/model/wait-target.ts'
 import { keyScopes } from '../../src/core/model/key.ts'
-import type { MessagePolicy } from '../../src/core/model/topic.ts'
 import type { Random } from '../../src/core/runtime/ports.ts'
 import { runStatuses, type Run, type UndoState } from '../../src/core/model/run.ts'
 import type { Control } from '../../src/core/rules/control.ts'
-import type { TopicRules } from '../../src/core/model/topic.ts'
 import type { NextStatus, Outbound, Transition } from '../../src/core/model/transition.ts'
 import type { NewBroadcast, NewMessage, NewRun, RunFilter, ControlCommand, Store, StoreAdmin } from '../../src/store.ts'
 import { createSeededRandom } from '../../src/testing/index.ts'
+import { drawnSend, policies, topics } from './drawn-sends.ts'
 import type { createContractBench } from '../../src/testing/contract/index.ts'
 
 export type AnyStore = Store & StoreAdmin
@@ -37,16 +36,6 @@ const endings: readonly NextStatus[] = [
 ]
 const keys = ['k1', 'k2', 'k3']
 const tags = ['red', 'green', 'blue']
-const topics: readonly TopicRules[] = [
-  { name: 'news', delivery: 'all', retainMs: 0 },
-  { name: 'rates', delivery: 'all', retainMs: 60 },
-  { name: 'jobs', delivery: 'one', retainMs: 0 },
-]
-const policies: readonly (MessagePolicy | null)[] = [
-  null,
-  { onUnread: 'dead-letter' },
-  { onUnread: 'broadcast', delivery: 'one', retainMs: 0 },
-]
 const payloadKeys = ['old', 'new'] as const
 const undos: readonly (UndoState | null)[] = [null, null, null, null, 'possible', 'possible', 'due', 'none']
 
@@ -186,7 +175,9 @@ export class OperationGenerator {
     const status = this.chance(2) || (continues !== null && this.chance(2)) ? null : this.pick(endings)
     const draft = { kind: 'logged', name: 'n', meta: null, data: `"${this.below(100)}"` } as const
     const length = status === 'waiting' ? this.below(3) : 1 + this.below(3)
-    const append = Array.from({ length }, (): Draft => (this.sends.uint32() % 8 === 0 ? this.sent(rows) : draft))
+    const append = Array.from({ length }, (): Draft =>
+      this.sends.uint32() % 8 === 0 ? drawnSend(this.sends, rows) : draft,
+    )
     if (continues !== null) append.push({ kind: 'continued', name: null, meta: continues, data: '1' })
     return {
       id: this.unique('t'),
@@ -209,26 +200,6 @@ export class OperationGenerator {
       outbound: append.length > 0 && this.chance(3) ? this.outbound(run, rows) : null,
       // A mailbox was empty when nothing had come yet; whether something has come since is for the store to see.
       ...(this.chance(2) ? { emptyAt: 0 } : {}),
-    }
-  }
-
-  /** What a run sends, some of it to a receiver that takes few. It is drawn apart, so that the rest of a seed stays as it is. */
-  private sent(rows: readonly Run[]): Draft {
-    const below = (limit: number): number => this.sends.uint32() % limit
-    const pick = <Item>(items: readonly Item[]): Item => items[below(items.length)] as Item
-    const [data, policy] = [`"${below(100)}"`, pick(policies)]
-    if (below(3) === 0) {
-      const meta = { topic: pick(topics), policy, expiresInMs: below(3) === 0 ? below(80) : null }
-      const bound = below(3) === 0 ? { mostKept: 1 + below(4) } : {}
-      return { kind: 'broadcast-sent', name: 'b', meta: { ...meta, ...bound }, data }
-    }
-    const bound = below(3) === 0 ? { mostUnread: 1 + below(4) } : {}
-    const signal = below(2) === 0 ? 'go' : pick(topics).name
-    return {
-      kind: 'signal-sent',
-      name: 's',
-      meta: { to: pick(rows).id, signal, kind: 'signal', policy, ...bound },
-      data,
     }
   }
 

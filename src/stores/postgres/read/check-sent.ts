@@ -17,8 +17,8 @@ export function sentCheckOf(
       sent as materialized (
         select s.run_id, s.seq, s.at, s.receiver from sending as s where not exists (
           select 1 from ${schema}.chores as c
-          where c.shard = s.shard and c.kind = 'send' and c.position <= s.seq
-            and c.target = s.run_id::text || ' '::text || s.receiver::text)),
+          where c.shard = s.shard and c.kind = 'send' and c.target = s.run_id::text || ' '::text || s.receiver::text
+            and c.position <= s.seq)),
       live as materialized (
         select r.id, r.created_at from ${runs} as r
         where r.ended_at is null and r.deleted_at is null and r.id::text in (select receiver from sent)
