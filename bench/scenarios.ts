@@ -3,6 +3,7 @@
 import type { Scenario } from './scenario.ts'
 import { ceiling } from './scenarios/ceiling.ts'
 import { crowd } from './scenarios/crowd.ts'
+import { deciders } from './scenarios/deciders.ts'
 import { disk } from './scenarios/disk.ts'
 import { encryption } from './scenarios/encryption.ts'
 import { enqueue } from './scenarios/enqueue.ts'
@@ -29,6 +30,7 @@ export const scenarios: readonly Scenario[] = [
   crowd,
   neighbours,
   replay,
+  deciders,
   encryption,
   idle,
 ]

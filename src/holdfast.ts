@@ -12,6 +12,8 @@ import {
 } from './client/control/bulk-control.ts'
 import type { BulkOptions, BulkOutcome } from './client/control/bulk-pages.ts'
 import { Client, type ActiveRun, type VersionFor } from './client/client.ts'
+import { executeInput } from './client/deciders/execute.ts'
+import { deciderMethods, type DeciderMethods } from './client/deciders/methods.ts'
 import { discardDeadLetter, listDeadLetters, retryDeadLetter } from './client/send/dead-letters.ts'
 import {
   checkInvariants,
@@ -47,7 +49,8 @@ import type {
 import type { Starter } from './client/start/starts.ts'
 import { StartBuilder } from './client/start/start-builder.ts'
 import { Submitter } from './client/submitter.ts'
-import type { Target } from './client/send/signal-target.ts'
+import { askRun } from './client/send/ask.ts'
+import { resolve, type Target } from './client/send/signal-target.ts'
 import { unreadMessages, type UnreadMessages } from './client/read/unread.ts'
 import { usingTransaction, type TransactionClient } from './client/using.ts'
 import { jsonCodec } from './core/payload/codec.ts'
@@ -81,7 +84,7 @@ import { Worker } from './worker/worker.ts'
 
 export type { HoldfastOptions }
 
-export interface Holdfast extends Starter, Sender {
+export interface Holdfast extends Starter, Sender, DeciderMethods {
   /**
    * Holdfast inside a transaction of yours: its starts, messages and cancellations take effect if and only if your
    * transaction commits. `tx` is the transaction object of your library; `docs/transactions.md` has an example for each.
@@ -269,7 +272,13 @@ function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly)
     await engine.close({ hasStoppedWorker: worker !== null, ownsStore })
   }
   const closeOnce = (): Promise<void> => (closing ??= close())
-  engine.prepare = client.prepareChild
+  const { limits } = engine
+  engine.outgoing = {
+    prepare: client.prepareChild,
+    receiver: (key) => resolve(engine, key),
+    limits,
+    execute: (decider, input, options) => executeInput(engine, decider, input, options),
+  }
 
   return {
     ...changes(engine, client),
@@ -323,7 +332,7 @@ function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly)
   }
 }
 
-type Changes = Starter & Sender & Pick<Holdfast, 'cancel' | 'pause' | 'resume' | 'retry' | 'remove'>
+type Changes = Starter & Sender & DeciderMethods & Pick<Holdfast, 'cancel' | 'pause' | 'resume' | 'retry' | 'remove'>
 
 const noWorkflows =
   'This worker begins no run, because no workflow is registered here: createHoldfast({ workflows: […] }) names those that it ' +
@@ -337,6 +346,7 @@ function changes(engine: Engine, client: Client): Changes {
   ) => Promise<OperationResult<Given>>
   const submitBatch = submitter.submitBatch.bind(submitter) as Sender['submitBatch']
   return {
+    ...deciderMethods(engine, submit),
     start: client.start.bind(client) as Starter['start'],
     signal: (to: Target, name: string | Topic, payload?: unknown, options?: SignalOptions) =>
       submit(operation.signal(to, name, payload, options)),
@@ -346,6 +356,8 @@ function changes(engine: Engine, client: Client): Changes {
       submit(operation.sendOrStart(workflow, key, name, payload, input, options)),
     startMany: ((starts, options) => submitter.submitAll('start', starts, options)) as Sender['startMany'],
     complete: (token, value, options) => submit(operation.complete(token, value, options)),
+    refuse: (token, error, options) => submit(operation.refuse(token, error, options)),
+    ask: (to, name, payload, options) => askRun(engine, to, name, payload, options) as never,
     submit: ((given: Operation | string, payload?: unknown) =>
       typeof given === 'string'
         ? new StartBuilder((options) => client.start(given, payload, options))

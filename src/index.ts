@@ -8,10 +8,43 @@ export {
   type RunningWorker,
 } from './holdfast.ts'
 export { workflow, type Body, type Workflow, type WorkflowOptions } from './functions/api/workflow.ts'
+export {
+  decider,
+  decision,
+  reject,
+  type DeadTimer,
+  type Decider,
+  type DeciderOptions,
+  type DeciderTypes,
+  type DecideTools,
+  type Decision,
+  type DedupOptions,
+  type EffectHandler,
+  type EffectOption,
+  type Outcome,
+  type Rejected,
+  type SignalTarget,
+  type TimerTime,
+  type Typed,
+} from './deciders/index.ts'
+export type { EffectTools, Executed, TypedDecider } from './core/definition/decider-model.ts'
+export type { Enqueued, Enqueuer, ExecuteOptions, Executor } from './client/deciders/executor.ts'
+export type {
+  Backlog,
+  EventCause,
+  EventsOptions,
+  HistoricEvent,
+  InstanceReader,
+} from './client/deciders/instance-reader.ts'
+export type { InputSource } from './core/model/entry.ts'
 export type {
   ChildOptions,
   Context,
+  Message,
+  MessageOptions,
   ReceiveOptions,
+  SendOptions,
+  SendTarget,
   StepOptions,
   TransactionStepOptions,
   Transaction,
@@ -39,6 +72,7 @@ export {
 } from './client/operation.ts'
 export type { BroadcastOptions, BroadcastOutcome, SignalOptions, SignalOutcome } from './client/send/send.ts'
 export type { SendOrStartOptions, SendOrStartOutcome } from './client/start/send-or-start.ts'
+export type { AskOptions } from './client/send/ask.ts'
 export type { CompleteOptions, CompleteOutcome } from './client/send/complete.ts'
 export type { KeyReference, Target } from './client/send/signal-target.ts'
 export type {

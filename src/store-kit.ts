@@ -36,8 +36,9 @@ export { HoldfastError, bug, isHoldfastError, type ErrorCode, type HoldfastError
 // The rows.
 export { holds, isTerminal, type ControlRequest, type Lease, type Run, type RunStatus } from './core/model/run.ts'
 export type { Draft, Entry, EntryKind } from './core/model/entry.ts'
-export type { ChildStart, Outbound, Transition } from './core/model/transition.ts'
+export { sends, type ChildStart, type Outbound, type Transition } from './core/model/transition.ts'
 export type { NewRun, Started } from './core/model/new-run.ts'
+export type { RunStart } from './core/rules/run-start.ts'
 export {
   messagesAtOnce,
   type Delivered,
@@ -76,10 +77,12 @@ export type {
   WaitRow,
 } from './core/rules/messages/unit-of-work.ts'
 export {
+  follow,
   obstacleTo,
   startedBefore,
   startInRounds,
   startRun,
+  type Followed,
   type ObstacleWork,
   type StartWork,
   type Twin,
@@ -89,6 +92,7 @@ export { newRow } from './core/rules/new-row.ts'
 export {
   claimColumns,
   isClaimable,
+  isClaimableByName,
   type ClaimColumns,
   type Claimed,
   type ClaimRequest,
@@ -98,9 +102,8 @@ export {
 } from './core/rules/claims/claim.ts'
 export { dueOrder, inClaimOrder } from './core/rules/claims/claim-order.ts'
 export {
-  beginCommit,
   commit,
-  endCommit,
+  commitInSteps,
   judge,
   type Committed,
   type CommitWork,

@@ -12,7 +12,8 @@ import type { Loaded, LoadRequest } from './core/rules/claims/load.ts'
 import type { Beat, BeatRequest, ReleasedLease } from './core/model/heartbeat.ts'
 import type { Delivered } from './core/model/message.ts'
 import type { NewMessage } from './core/rules/messages/deliver.ts'
-import type { NewRun, Started } from './core/model/new-run.ts'
+import type { Started } from './core/model/new-run.ts'
+import type { RunStart } from './core/rules/run-start.ts'
 import type { Committed } from './core/rules/commit.ts'
 import type { Run } from './core/model/run.ts'
 import type { ControlResult, ControlCommand } from './core/rules/control.ts'
@@ -23,6 +24,7 @@ import type { Transition } from './core/model/transition.ts'
 export type { Beat, BeatRequest, ReleasedLease, HeldClaim } from './core/model/heartbeat.ts'
 export { messagesAtOnce, type Delivered, type Message } from './core/model/message.ts'
 export type { NewRun, Started } from './core/model/new-run.ts'
+export type { RunStart } from './core/rules/run-start.ts'
 export type { Committed, Refusal } from './core/rules/commit.ts'
 export type { Claimed, ClaimRequest, ClaimSelector, Fresh, Selector } from './core/rules/claims/claim.ts'
 export type { Hint } from './core/rules/messages/hints.ts'
@@ -50,19 +52,19 @@ export interface Store {
   migrate(): Promise<void>
 
   /**
-   * Inserts runs, each with its first entry. One answer per run, in order. A run is not inserted, and the conflicting run is
+   * Inserts runs, each with its first entry, and with what follows from its first input if that is decided. One answer per run, in order. A run is not inserted, and the conflicting run is
    * returned, when its id exists or comes twice, when a run of its type that is not deleted has its idempotency key, or when
    * a live run has its business key in its scope; in this order, and by unique indexes. If an open transaction is about to
    * take the key, the answer is busy.
    */
-  start(runs: readonly NewRun[], options?: BatchOptions): Promise<readonly (Started | StartBusy)[]>
+  start(runs: readonly RunStart[], options?: BatchOptions): Promise<readonly (Started | StartBusy)[]>
 
   /**
    * Leases due runs to a session: highest priority first; at one priority the types take turns, one run each, in the order
    * in which the request first names them; within a type, regardless of version, the longest due first, then the lowest id.
    * A leased run is no longer due. A run past its timeout is not leased; one that is being cancelled is, and stays
    * `cancelling`. A claim that names keys skips runs of other keys, and `more` does not count them. An isolated claim leases
-   * suspects and nothing else, the longest due first, and counts no crash.
+   * suspects and nothing else, the longest due first, and counts no crash. A claim may name one run.
    */
   claim(request: ClaimRequest): Promise<Claimed>
 
@@ -75,7 +77,8 @@ export interface Store {
 
   /**
    * Commits transitions, each atomic and fenced. One answer per transition, in order; a refusal harms no other. A batch
-   * holds at most one transition of a run. A transition that only a defect can send (nothing to append without parking, a
+   * holds at most one transition of a run, besides those that others settle: which of the two comes first is not said, and the
+   * second is stale. A transition that only a defect can send (nothing to append without parking, a
    * move that the status machine does not know) rejects the whole call with BUG; the other transitions may be repeated.
    */
   commit(transitions: readonly Transition[], options?: BatchOptions): Promise<readonly Committed[]>
@@ -229,7 +232,7 @@ export interface TransactionStore extends Pick<Store, 'commit' | 'load'>, Transa
    */
   recognise?(): void
   // A user's transaction waits for locks itself: nothing is answered as busy.
-  start(runs: readonly NewRun[]): Promise<readonly Started[]>
+  start(runs: readonly RunStart[]): Promise<readonly Started[]>
   deliver(messages: readonly (NewMessage | NewBroadcast)[]): Promise<readonly Delivered[]>
   control(requests: readonly ControlCommand[]): Promise<readonly ControlResult[]>
 }

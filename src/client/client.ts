@@ -222,7 +222,7 @@ export class Client {
   /** A child, ready to be inserted with a commit of its parent. Without a key it lives in the shard of its parent. */
   readonly prepareChild = ({ parentId, workflow, input, options }: NewChild): NewRun | Promise<NewRun> => {
     const given = options as StartedChildOptions
-    checkChildOptions(given, workflow.type)
+    checkChildOptions(given, typeof workflow === 'string' ? workflow : workflow.type)
     const prepared = this.prepare(workflow, input, { ...given, parent: parentId }, parentId)
     return prepared instanceof Promise
       ? prepared.then((later) => this.newRun(later, null))

@@ -4,6 +4,8 @@
 
 import type { Definition, TypedDefinition } from '../core/definition/definition.ts'
 import type { Topic } from '../core/definition/declared-topic.ts'
+import type { Executed, TypedDecider } from '../core/definition/decider-model.ts'
+import type { Enqueued, ExecuteOptions } from './deciders/executor.ts'
 import type { CompleteOptions, CompleteOutcome } from './send/complete.ts'
 import type { RunHandle } from './run-handle.ts'
 import type { RunReference } from './run-reference.ts'
@@ -63,6 +65,27 @@ export interface CompleteOperation {
   readonly options?: CompleteOptions | undefined
 }
 
+export interface ExecuteOperation {
+  readonly kind: 'execute'
+  readonly decider: Definition | string
+  readonly input: unknown
+  readonly options?: ExecuteOptions | undefined
+}
+
+export interface EnqueueOperation {
+  readonly kind: 'enqueue'
+  readonly decider: Definition | string
+  readonly input: unknown
+  readonly options?: ExecuteOptions | undefined
+}
+
+export interface RefuseOperation {
+  readonly kind: 'refuse'
+  readonly token: string
+  readonly error?: unknown
+  readonly options?: CompleteOptions | undefined
+}
+
 /** An operation on one run that exists. */
 interface RunOperation<Kind extends string, Options> {
   readonly kind: Kind
@@ -77,6 +100,9 @@ interface Operations {
   readonly broadcast: readonly [BroadcastOperation, BroadcastOutcome]
   readonly sendOrStart: readonly [SendOrStartOperation, SendOrStartOutcome]
   readonly complete: readonly [CompleteOperation, CompleteOutcome]
+  readonly execute: readonly [ExecuteOperation, Executed]
+  readonly enqueue: readonly [EnqueueOperation, Enqueued]
+  readonly refuse: readonly [RefuseOperation, CompleteOutcome]
   readonly cancel: readonly [RunOperation<'cancel', CancelOptions>, CancelOutcome]
   readonly pause: readonly [RunOperation<'pause', PauseOptions>, PauseOutcome]
   readonly resume: readonly [RunOperation<'resume', ResumeOptions>, ResumeOutcome]
@@ -97,7 +123,11 @@ export type OperationResult<Given extends Operation> = Given extends {
   readonly workflow: TypedDefinition<infer _Input, infer Output>
 }
   ? RunHandle<Output>
-  : Operations[Given['kind']][1]
+  : Given extends { readonly kind: 'execute'; readonly decider: TypedDecider<infer Types> }
+    ? Executed<Types>
+    : Given extends { readonly kind: 'enqueue'; readonly decider: TypedDecider<infer Types> }
+      ? Enqueued<Types>
+      : Operations[Given['kind']][1]
 
 /** The answer of one operation of several: one that fails does not affect the others. */
 export type SettledOperation<Answer> =
@@ -110,6 +140,9 @@ export const operationFields: Readonly<Record<OperationKind, readonly string[]>>
   broadcast: ['topic', 'payload', 'options'],
   sendOrStart: ['workflow', 'key', 'name', 'payload', 'input', 'options'],
   complete: ['token', 'value', 'options'],
+  execute: ['decider', 'input', 'options'],
+  enqueue: ['decider', 'input', 'options'],
+  refuse: ['token', 'error', 'options'],
   cancel: ['run', 'options'],
   pause: ['run', 'options'],
   resume: ['run', 'options'],
@@ -135,6 +168,12 @@ export const operation = {
   ): SendOrStartOperation => made({ kind: 'sendOrStart', workflow, key, name, payload, input, options }),
   complete: (token: string, value?: unknown, options?: CompleteOptions): CompleteOperation =>
     made({ kind: 'complete', token, value, options }),
+  execute: <Named extends Definition | string>(decider: Named, input: unknown, options?: ExecuteOptions) =>
+    made({ kind: 'execute', decider, input, options }),
+  enqueue: <Named extends Definition | string>(decider: Named, input: unknown, options?: ExecuteOptions) =>
+    made({ kind: 'enqueue', decider, input, options }),
+  refuse: (token: string, error: unknown, options?: CompleteOptions): RefuseOperation =>
+    made({ kind: 'refuse', token, error, options }),
   cancel: (run: RunReference, options?: CancelOptions) => made({ kind: 'cancel', run: named(run), options }),
   pause: (run: RunReference, options?: PauseOptions) => made({ kind: 'pause', run: named(run), options }),
   resume: (run: RunReference, options?: ResumeOptions) => made({ kind: 'resume', run: named(run), options }),

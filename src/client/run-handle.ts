@@ -14,6 +14,7 @@ import { isUnclaimed } from '../engine/unclaimed-warning.ts'
 import { checkAbortSignal, reading, type AbortOption } from './abort-option.ts'
 import { unreadText, unreadMessages } from './read/unread.ts'
 import { runNotFound, runRemoved } from './run-reference.ts'
+import { askRun, type AskOptions } from './send/ask.ts'
 import { signalRun, type SignalOptions, type SignalOutcome } from './send/send.ts'
 import { cancelRun, type CancelOutcome, type CancelOptions } from './control/run-control.ts'
 import { quotedText } from '../core/text/printable.ts'
@@ -81,6 +82,11 @@ export class RunHandle<Output> {
   signal(name: string, payload?: unknown, options?: SignalOptions): Promise<SignalOutcome>
   signal(named: string | Topic, payload?: unknown, options?: SignalOptions): Promise<SignalOutcome> {
     return signalRun(this.#engine, this.id, named, payload, options)
+  }
+
+  /** Asks the run, which answers; see `holdfast.ask`. */
+  ask<Answer = unknown>(name: string | Topic, payload?: unknown, options?: AskOptions): Promise<Answer> {
+    return askRun(this.#engine, this.id, name, payload, options) as Promise<Answer>
   }
 
   private ending(options: ResultOptions = noOptions): Promise<RunEnd> {

@@ -8,7 +8,9 @@ import { checkOptions, didYouMean, shown } from '../core/text/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
 import { checkAbortSignal, type AbortOption } from './abort-option.ts'
 import type { Client, PreparedStart } from './client.ts'
-import { completeToken } from './send/complete.ts'
+import { enqueueInput } from './deciders/enqueue.ts'
+import { executeInput } from './deciders/execute.ts'
+import { completeToken, refuseToken } from './send/complete.ts'
 import { operationFields, type Operation, type OperationKind, type SettledOperation } from './operation.ts'
 import { idOf } from './run-reference.ts'
 import { sendOrStart } from './start/send-or-start.ts'
@@ -41,6 +43,12 @@ export class Submitter {
         return sendOrStart(engine, client, operation)
       case 'complete':
         return completeToken(engine, operation.token, operation.value, operation.options)
+      case 'execute':
+        return executeInput(engine, operation.decider, operation.input, operation.options)
+      case 'enqueue':
+        return enqueueInput(engine, operation.decider, operation.input, operation.options)
+      case 'refuse':
+        return refuseToken(engine, operation.token, operation.error, operation.options)
       case 'cancel':
         return cancelRun(engine, idOf(operation.run), operation.options)
       case 'pause':

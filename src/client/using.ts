@@ -2,6 +2,7 @@
 // the store outside of it, which does not see what the transaction has written; and no run is begun or notified before
 // the commit.
 
+import type { Executed } from '../core/definition/decider-model.ts'
 import type { Definition } from '../core/definition/definition.ts'
 import type { Topic } from '../core/definition/declared-topic.ts'
 import { HoldfastError } from '../core/errors/error.ts'
@@ -12,6 +13,8 @@ import { transactionsOf } from '../engine/store/transact.ts'
 import type { Delivered, ControlResult } from '../store.ts'
 import type { AbortOption } from './abort-option.ts'
 import type { Client } from './client.ts'
+import { executeInTransaction } from './deciders/execute-in-transaction.ts'
+import type { ExecuteOptions, Executor } from './deciders/executor.ts'
 import { idOf, type RunReference } from './run-reference.ts'
 import type { RunHandle } from './run-handle.ts'
 import {
@@ -30,7 +33,7 @@ import type { Starter } from './start/starts.ts'
 import { cancelledOf, cancelRequest, type CancelOutcome, type CancelOptions } from './control/run-control.ts'
 
 /** Holdfast inside a transaction of yours. A handle that it gives back can be asked for its result after the commit. */
-export interface TransactionClient extends Starter {
+export interface TransactionClient extends Starter, Executor {
   /** Sends a signal to a run; see `holdfast.signal`. A run that is being performed learns of it after the commit. */
   signal<Payload>(
     reference: RunReference,
@@ -72,8 +75,15 @@ export function usingTransaction(engine: Engine, client: Client, tx: unknown): T
     transactionStore.recognise?.()
     return client.startInTransaction(transactionStore, workflow, input, options)
   }
+  const execute = (decider: Definition | string, input: unknown, options: ExecuteOptions = {}): Promise<Executed> => {
+    refuseAbortSignal(options)
+    transactionStore.recognise?.()
+    return executeInTransaction(engine, { store: transactionStore, tx }, { decider, input, options })
+  }
   return {
     start: start as Starter['start'],
+    execute,
+    executeDynamic: execute,
     async signal(
       reference: RunReference,
       named: string | Topic,

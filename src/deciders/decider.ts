@@ -1,8 +1,8 @@
 // `decider()`: the definition of an event-sourced workflow. This file checks the options, and makes the rules that the fold and
 // the decisions work with.
 
-import type { DeciderModel } from '../core/definition/decider-model.ts'
-import type { TypedDefinition } from '../core/definition/definition.ts'
+import type { DeciderModel, DeciderTypes, EffectModel, TypedDecider } from '../core/definition/decider-model.ts'
+import type { Definition, TypedDefinition } from '../core/definition/definition.ts'
 import { toMs } from '../core/definition/duration.ts'
 import { checkTags } from '../core/definition/labels.ts'
 import { highestLimits } from '../core/definition/limits.ts'
@@ -10,6 +10,7 @@ import { retryNames, retryPolicy, retryPresets, type Retry } from '../core/defin
 import { isSchema, validate } from '../core/definition/schema.ts'
 import { HoldfastError, messageOf } from '../core/errors/error.ts'
 import { checkKey } from '../core/model/key.ts'
+import { effectType } from '../core/rules/effect-type.ts'
 import { callPure } from '../core/runtime/pure-call.ts'
 import { checkFunction } from '../core/text/check-option.ts'
 import { checkOptions, shown } from '../core/text/suggest.ts'
@@ -18,33 +19,21 @@ import { idReader, typedInput } from './api/identity.ts'
 import type { CheckedOptions } from './api/options.ts'
 import type { AnyOutcome, EffectOf, RejectionOf } from './api/outcome-types.ts'
 import { effectRules } from './effect-rules.ts'
+import { EffectFrame, type PerformedEffect } from './frame/effect-frame.ts'
+import { InstanceFrame } from './frame/instance-frame.ts'
 import { Instance } from './instance.ts'
 import type { DeciderRules } from './rules.ts'
 
-/** The types of a decider. */
-export interface DeciderTypes {
-  readonly state: unknown
-  readonly input: unknown
-  readonly event: unknown
-  readonly effect: unknown
-  readonly rejection: unknown
-}
-
 /** An event-sourced workflow. Its output is its last state. */
-export interface Decider<Types extends DeciderTypes = DeciderTypes> extends Omit<
-  TypedDefinition<Types['input'], Types['state']>,
-  'open' | 'types'
-> {
-  readonly style: 'decider'
-  /** How the engine folds its journals and decides its inputs. */
-  readonly model: DeciderModel
+export interface Decider<Types extends DeciderTypes = DeciderTypes>
+  extends Omit<TypedDefinition<Types['input'], Types['state']>, 'types' | 'style'>, TypedDecider<Types> {
   /** Its functions, for tests. */
   readonly rules: DeciderRules
   /** Only for the compiler; there is no such value. */
   readonly types?: Types & { readonly output: Types['state'] }
 }
 
-const optionNames = [
+export const deciderOptionNames = [
   'initial',
   'evolve',
   'decide',
@@ -120,7 +109,7 @@ interface AnyOptions extends Pick<DeciderRules, 'initial' | 'evolve' | 'decide'>
 function define(type: string, options: AnyOptions): Decider<never> {
   checkType(type)
   const where = `decider "${type}"`
-  checkOptions(options, optionNames, where, optionsElsewhere)
+  checkOptions(options, deciderOptionNames, where, optionsElsewhere)
   const { initial, evolve, decide, isTerminal, uniqueKey, onDeadLetter, onDeadTimer, input } = options
   const functions = { initial, evolve, decide }
   for (const [name, given] of Object.entries(functions)) {
@@ -147,6 +136,7 @@ function define(type: string, options: AnyOptions): Decider<never> {
       options.snapshotEvery === null ? null : count(options.snapshotEvery, 200, 1, `The snapshotEvery of ${where}`),
   }
   const schema = schemaOf(input, `The input of ${where}`)
+  const model = modelOf(rules, options)
   return {
     type,
     version: rules.version,
@@ -157,8 +147,30 @@ function define(type: string, options: AnyOptions): Decider<never> {
     tags: checkTags(options.tags ?? [], `The tags of ${where}`, highestLimits),
     metadata: null,
     validate: (value) => (schema === null ? typedInput(value, type) : validate(schema, value, `The input of ${where}`)),
-    model: modelOf(rules, options),
+    parts: [...rules.effects].map(([effect, how]) => effectDefinition(rules, effect, how)),
+    open: (host, claim) => new InstanceFrame(model, host, claim),
+    model,
     rules,
+  }
+}
+
+/** The workflow whose runs perform the effects of one type. */
+function effectDefinition({ type: decider, version }: DeciderRules, type: string, model: EffectModel): Definition {
+  const effect: PerformedEffect = { decider: { type: decider }, type, model }
+  return {
+    type: effectType(decider, type),
+    version,
+    style: 'decider',
+    leaseMs: null,
+    feed: false,
+    unique: null,
+    tags: [],
+    metadata: null,
+    validate: () => {
+      const message = `The runs of ${effectType(decider, type)} are started by instances of decider "${decider}" alone.`
+      throw new HoldfastError('INVALID_INPUT', message)
+    },
+    open: (host, claim) => new EffectFrame(effect, host, claim),
   }
 }
 

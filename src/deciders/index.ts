@@ -1,6 +1,7 @@
-// The decider style, for authors. Not part of the package yet: until the engine executes deciders, only their tests can.
+// The decider style, for authors.
 
-export { decider, type Decider, type DeciderTypes } from './decider.ts'
+export { decider, type Decider } from './decider.ts'
+export type { DeciderTypes } from '../core/definition/decider-model.ts'
 export {
   decision,
   reject,

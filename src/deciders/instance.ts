@@ -16,6 +16,7 @@ import type {
 } from '../core/definition/decider-model.ts'
 import { bug, HoldfastError, isHoldfastError, messageOf } from '../core/errors/error.ts'
 import type { Entry } from '../core/model/entry.ts'
+import { effectRunId } from '../core/deciding/effect-run.ts'
 import type { Random } from '../core/runtime/ports.ts'
 import { canonicalText } from '../core/payload/same-value.ts'
 import { Batch } from './decide/batch.ts'
@@ -41,6 +42,10 @@ export class Instance implements DeciderInstance {
   private readonly fingerprint: string
   private readonly pending: Pending[] = []
   private readonly pendingAnswers = new Map<number, Answer>()
+  private readonly digest: InstanceOptions['ports']['digest']
+  private readonly runId: string
+  /** The names of effects by the runs that perform them, as far as they were asked for. */
+  private readonly effectRuns = new Map<string, string>()
   /** Why it is of no use any more. */
   private broken: Error | null = null
 
@@ -48,6 +53,8 @@ export class Instance implements DeciderInstance {
     const { digest, random } = ports
     this.rules = rules
     this.random = random
+    this.digest = digest
+    this.runId = runId
     this.texts = new JournalTexts(payloads, runId)
     const contentOf = (input: unknown): string | null => {
       const text = canonicalText(input)
@@ -77,6 +84,21 @@ export class Instance implements DeciderInstance {
     return [...this.fold.effects.values()]
       .map(({ name, type, seq, since }) => ({ name, type, seq, createdAt: since.at }))
       .sort((one, other) => one.seq - other.seq)
+  }
+
+  effectOf(runId: string): string | null {
+    const { effects, dead } = this.fold
+    const known = this.effectRuns.get(runId)
+    if (known !== undefined) return effects.has(known) || dead.has(known) ? known : null
+    this.effectRuns.clear()
+    for (const { name, seq } of [...effects.values(), ...dead.values()]) {
+      this.effectRuns.set(effectRunId(this.digest, this.runId, seq), name)
+    }
+    return this.effectRuns.get(runId) ?? null
+  }
+
+  find(command: string): KnownCommand | null {
+    return this.fold.commands.byId.get(command) ?? null
   }
 
   apply(entries: readonly Entry[]): 'folded' | 'stale' {

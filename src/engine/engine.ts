@@ -1,8 +1,8 @@
 // The parts that client and worker of one Holdfast share: the store, the batchers in front of it, and the knowledge of this
 // process.
 
+import { isDecider } from '../core/definition/decider-model.ts'
 import type { Acknowledged, Definition, Host, Transact } from '../core/definition/definition.ts'
-import type { Entry } from '../core/model/entry.ts'
 import { bug, HoldfastError } from '../core/errors/error.ts'
 import { createRunIds, type RunIds } from '../core/model/run-id.ts'
 import { defaultLimits, type Limits } from '../core/definition/limits.ts'
@@ -10,28 +10,21 @@ import { utf8Weight } from '../core/text/bytes.ts'
 import type { Payloads } from '../core/payload/payload.ts'
 import { withTimeout } from '../core/runtime/backoff.ts'
 import type { Ports } from '../core/runtime/ports.ts'
-import type { Lease, Run } from '../core/model/run.ts'
 import type { Transition } from '../core/model/transition.ts'
-import type {
-  BatchOptions,
-  Delivered,
-  NewRun,
-  StartBusy,
-  Started,
-  Store,
-  StoreEndHints,
-  StoreLimits,
-  StoreSecrets,
-} from '../store.ts'
+import type { BatchOptions, Delivered, RunStart, StartBusy, Started, Store } from '../store.ts'
 import { Batcher } from './batch/batcher.ts'
 import { boundedStore } from './store/bounded-store.ts'
 import { CallTimeouts } from './store/call-timeouts.ts'
-import { createCommitter, type Committer } from './batch/committer.ts'
+import { createCommitter, weightOf, type Committer } from './batch/committer.ts'
+import { RunMoves } from './run-moves.ts'
 import { RunEnds } from './run-ends.ts'
+import type { LocalWorker } from './local-worker.ts'
 import { MailboxReader } from './batch/mailbox-reader.ts'
 import { MessageSender, type OutgoingMessage } from './batch/message-sender.ts'
 import { done, NotDone, CallerTimeouts, type Called, type Caller } from './batch/caller-timeouts.ts'
+import { Instances } from './deciders/instances.ts'
 import { Registry } from './registry.ts'
+import { endHintsOf, limitsOf, secretsOf } from './store/optional-parts.ts'
 import { StoreClock } from './store/store-clock.ts'
 import { createTransact, type TransactionRunner } from './store/transact.ts'
 import { UnclaimedWarning } from './unclaimed-warning.ts'
@@ -54,30 +47,6 @@ export interface EngineOptions {
   readonly tokenKey?: string | undefined
   /** How much callers may ask for at once. @default those of `createHoldfast` */
   readonly limits?: Limits
-}
-
-/** Where a starting run may find a worker in the same process: then its insert already carries the lease. */
-export interface LocalWorker {
-  /** Takes a free slot; null if there is none, or if others have waited longer. */
-  reserve(): Lease | null
-  /** Begins a run that was inserted with that lease. */
-  begin(run: Run, lease: Lease, entries: readonly Entry[]): void
-  /** Gives the slot back. */
-  cancel(): void
-  /** A client has controlled a run: if it is moving here, it learns of that at once. */
-  controlled(run: Run): void
-  /** There is a control request for a run: if it is claimed here and has not begun, it does not begin. May be called for any run. */
-  controlRequested(runId: string): void
-  /** A run has ended: if it is claimed here and has not begun, it does not begin. May be called for any run. */
-  ended(runId: string): void
-  /** A message came for a run: if it is moving here, it learns of that at once. May be called for any run. */
-  messageArrived(runId: string): void
-  /** Whether a run is moving here: then its end is known as soon as it is committed. */
-  isMoving(runId: string): boolean
-  /** It is about to begin runs that are claimed already. */
-  isFilling(): boolean
-  /** Whether the frame of a run that waits is kept here. */
-  isParked(runId: string): boolean
 }
 
 /** How long accepted items may take to reach the store once a Holdfast is being closed. */
@@ -105,6 +74,7 @@ export class Engine {
   readonly payloads: Payloads
   readonly registry: Registry
   readonly runEnds: RunEnds
+  readonly runMoves = new RunMoves()
   readonly clock: StoreClock
   readonly runIds: RunIds
   /** This process, as the store knows it: fresh at every start. */
@@ -116,10 +86,8 @@ export class Engine {
   onDeadline: (at: number) => void = () => undefined
   /** Called when there may be a chore. */
   onChore: () => void = () => undefined
-  /** Turns a child that a run wants to start into a run that can be inserted: `Client.prepareChild`. */
-  prepare: Host['prepare'] = () => {
-    throw bug('No client is registered that prepares children')
-  }
+  /** What a client does for runs that start and send to others, and have inputs decided: `Client` sets it. */
+  outgoing: Pick<Host, 'prepare' | 'receiver' | 'limits'> & Required<Pick<Host, 'execute'>>
   /** Lets a step take place in a transaction; null where the store has none. */
   readonly transact: Transact | null
   readonly untilIntervalMs: number
@@ -128,14 +96,16 @@ export class Engine {
   tokenKey: string | null
   readonly limits: Limits
   readonly unclaimedWarning: UnclaimedWarning
+  /** The instances of deciders that this process decides for. */
+  readonly instances: Instances
   /** The types of which it was said that a key may lack its field. */
   readonly unknownKeys = new Set<string>()
   /** The same, without a bound: only its capabilities are read here. */
   private readonly given: Store
   private readonly watch: CallTimeouts
   private readonly committer: Committer
-  private readonly starter: Batcher<Caller<NewRun>, Started | StartBusy | NotDone, Started>
-  private readonly callerTimeouts: CallerTimeouts<NewRun>
+  private readonly starter: Batcher<Caller<RunStart>, Started | StartBusy | NotDone, Started>
+  private readonly callerTimeouts: CallerTimeouts<RunStart>
   private readonly mailboxReader: MailboxReader
   private readonly messageSender: MessageSender
   private transitions = 0
@@ -163,6 +133,7 @@ export class Engine {
     this.clock = new StoreClock(ports.clock)
     this.unclaimedWarning = new UnclaimedWarning(store, ports, () => this.clock.now())
     this.mailboxReader = new MailboxReader(store, ports)
+    this.instances = new Instances(this)
     this.runIds = createRunIds(ports)
     this.session = this.runIds.next(0)
     this.transitionPrefix = `${this.session}.`
@@ -170,6 +141,10 @@ export class Engine {
     this.pollMs = pollMs
     this.tokenKey = options.tokenKey ?? null
     this.limits = options.limits ?? defaultLimits
+    const missing = (): never => {
+      throw bug('No client is registered that prepares what runs start and send')
+    }
+    this.outgoing = { prepare: missing, receiver: missing, execute: missing, limits: this.limits }
     const onTime = (at: number): void => this.clock.observe(at)
     const limitMs = (): number => this.storageMs
     const isAnswering = (): Promise<boolean> => this.isAnswering()
@@ -181,8 +156,8 @@ export class Engine {
       flush: (callers, how) => this.callerTimeouts.flush(callers, (runs) => this.insert(runs, how), how),
       isAnswering,
       limitMs,
-      sizeOf: ({ given: { first, metadata, messages } }) => {
-        const bytes = 200 + utf8Weight(first.data) + utf8Weight(metadata)
+      sizeOf: ({ given: { first, metadata, messages, decided = null } }) => {
+        const bytes = 200 + utf8Weight(first.data) + utf8Weight(metadata) + (decided === null ? 0 : weightOf(decided))
         return messages === undefined ? bytes : messages.reduce((sum, { data }) => sum + utf8Weight(data), bytes)
       },
       isBusy: (answer) => !(answer instanceof NotDone) && answer.taken === 'busy',
@@ -200,6 +175,8 @@ export class Engine {
   async open({ migrate }: { readonly migrate: boolean } = { migrate: true }): Promise<void> {
     // Without a migration, missing tables are found now, and not with the first run.
     await (migrate ? this.store.migrate() : this.store.get([this.session]))
+    // Inside a transaction of the user's nothing else may be able to write.
+    if (this.registry.all().some(isDecider)) await this.learnTime().catch(() => undefined)
     this.unlisten = await this.store.listen((hint) => {
       if (hint.kind === 'ready') {
         // A hint of a workflow that is not performed here is no reason to look.
@@ -284,11 +261,11 @@ export class Engine {
   }
 
   /** Inserts a run; waits when too many are on their way already. */
-  start(run: NewRun, abortSignal?: AbortSignal): Promise<Started> {
+  start(run: RunStart, abortSignal?: AbortSignal): Promise<Started> {
     return this.callerTimeouts.submit(this.starter, run, itself, abortSignal)
   }
 
-  private async insert(runs: readonly NewRun[], options: BatchOptions): Promise<readonly (Started | StartBusy)[]> {
+  private async insert(runs: readonly RunStart[], options: BatchOptions): Promise<readonly (Started | StartBusy)[]> {
     const started = await this.store.start(runs, options)
     const created = started.find((answer) => answer.created)?.run
     if (created) this.clock.observe(created.createdAt)
@@ -302,7 +279,7 @@ export class Engine {
 
   /** Commits a transition of a run that this process holds. */
   readonly commit = (transition: Transition): Promise<Acknowledged> =>
-    this.committer.submit(bounded(transition, this.limits))
+    this.runMoves.follow(transition.runId, this.committer.submit(bounded(transition, this.limits)))
 
   /** The messages in the mailbox of a run, under these names or under any. One load answers all requests of a turn. */
   readonly mailbox: Host['mailbox'] = (runId, names) => this.mailboxReader.read(runId, names)
@@ -311,6 +288,19 @@ export class Engine {
   async drain(withinMs: number): Promise<void> {
     const drained = Promise.all([this.starter.drain(), this.messageSender.drain(), this.committer.drain()])
     await withTimeout(this.ports.clock, withinMs, drained)
+  }
+
+  /** Makes sure that the time of the store is known: a process that has only read anything does not know it. */
+  async learnTime(): Promise<void> {
+    if (this.clock.now() !== Number.NEGATIVE_INFINITY) return
+    // A session that is over at once: of all that answers with the time, this changes least.
+    const session = this.runIds.next(0)
+    const { now } = await this.store.beat({ session, leaseMs: 1_000, seeksUnknownLeases: false, end: true })
+    this.clock.observe(now)
+  }
+
+  get isClosed(): boolean {
+    return this.closed
   }
 
   /** Throws CLOSED once it is. */
@@ -351,18 +341,6 @@ export class Engine {
   }
 }
 
-function limitsOf(store: Store): StoreLimits | null {
-  return 'limit' in store ? (store as Store & StoreLimits) : null
-}
-
-function endHintsOf(store: Store): StoreEndHints | null {
-  return 'expectEnds' in store ? (store as Store & StoreEndHints) : null
-}
-
-function secretsOf(store: Store): StoreSecrets | null {
-  return 'tokenKey' in store ? (store as Store & StoreSecrets) : null
-}
-
 /** Says of every topic that the run would wait on how many may. */
 function bounded(transition: Transition, { subscribers }: Limits): Transition {
   const { outbound = null } = transition
@@ -378,7 +356,7 @@ function itself<Item>(item: Item): Item {
 }
 
 /** How a start is called in errors. One that came with a signal is repeated by the id of that. */
-function calledStart({ id, messages }: NewRun): Called {
+function calledStart({ id, messages }: RunStart): Called {
   const [draft] = messages ?? []
   if (draft === undefined) {
     const again = `Start it again with { id: '${id}' } and the same input: that is one run, whether or not this start took effect.`

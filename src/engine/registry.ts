@@ -78,6 +78,7 @@ export class Registry {
     }
     versions.set(version, definition)
     this.byType.set(type, versions)
+    for (const part of definition.parts ?? []) this.add(part)
   }
 
   private unknown(type: string, version?: number): HoldfastError {

@@ -22,6 +22,15 @@ export type { FailOptions, SlowOptions } from './kit/scripts.ts'
 export type { TrialPlan } from './kit/crash/trial-plan.ts'
 export type { WaitCondition, WaitingRun } from './kit/waiting-run.ts'
 
+export {
+  checkLaws,
+  given,
+  type Expected,
+  type ExpectedTimer,
+  type Given,
+  type LawOptions,
+  type When,
+} from './deciders/index.ts'
 export { createVirtualClock, type VirtualClock } from './virtual-clock.ts'
 export { createSeededRandom } from './seeded-random.ts'
 export { createRecordingLogger, silentLogger, type LogLine, type RecordingLogger } from './logger.ts'

@@ -1,14 +1,14 @@
 // A worker moves the runs of one process. It claims the runs that it can perform, performs them in a bounded number of slots,
 // keeps its leases, takes over from workers that died, and gives everything back gracefully when it is stopped.
 
-import type { Host } from '../core/definition/definition.ts'
 import { leaseBounds, patienceBounds, toMs } from '../core/definition/duration.ts'
 import { HoldfastError } from '../core/errors/error.ts'
 import { withTimeout } from '../core/runtime/backoff.ts'
 import type { Lease, Run, ControlRequest } from '../core/model/run.ts'
 import { leastMaxCrashes } from '../core/rules/claims/suspect.ts'
 import { checkOptions } from '../core/text/suggest.ts'
-import type { LocalWorker, Engine } from '../engine/engine.ts'
+import type { Engine } from '../engine/engine.ts'
+import type { LocalWorker } from '../engine/local-worker.ts'
 import type { Beat, HeldClaim } from '../store.ts'
 import { Claimer } from './claim/claimer.ts'
 import { lastCall } from './last-call.ts'
@@ -23,6 +23,7 @@ import { RetryLog } from './perform/retry-log.ts'
 import { Slots } from './perform/slots.ts'
 import { Witness } from './perform/suspect-witness.ts'
 import { checkBoolean } from '../core/text/check-option.ts'
+import { workerHost, type WorkerHost } from './worker-host.ts'
 import { count, heartbeatMs, workOptionNames, type WorkOptions } from './work-options.ts'
 
 /** How long the answer to a last commit may take to get here after the store has reported that the run is not held here. */
@@ -32,11 +33,6 @@ const lostGraceMs = 1_000
 const lastWordsMs = 2_000
 /** How long an idle worker sleeps at most: hints may be lost, and other processes may send none. */
 const longestPollMs = 3_000
-
-/** Has no getter: each object that is made with one is a table of its own, and its properties are looked up in it. */
-interface WorkerHost extends Host {
-  tokenKey: string | null
-}
 
 export class Worker implements HeartbeatListener {
   private readonly engine: Engine
@@ -78,29 +74,18 @@ export class Worker implements HeartbeatListener {
     this.engine = engine
     this.retryLog = new RetryLog(engine.ports)
     this.shutdownMs = toMs(shutdownTimeout, 'work({ shutdownTimeout })', patienceBounds)
-    const host: WorkerHost = {
-      ports: engine.ports,
-      payloads: engine.payloads,
+    const host = workerHost(engine, {
       services,
       inlineRetryMs: toMs(inlineRetry, 'work({ inlineRetry })', patienceBounds),
       abortGraceMs: toMs(abortGrace, 'work({ abortGrace })', patienceBounds),
       heartbeat: (runId) => void this.lively.set(runId, (this.lively.get(runId) ?? 0) + 1),
-      now: () => engine.clock.now(),
       firstMet: (run) => this.firstMeetings.of(run, engine.clock.now()),
       attemptFailed: (failed) => this.retryLog.add(failed),
-      untilIntervalMs: engine.untilIntervalMs,
-      mailbox: engine.mailbox,
-      prepare: (child) => engine.prepare(child),
-      transitionId: engine.transitionId,
-      commit: (transition) => {
-        const committed = engine.commit(transition)
-        if (transition.status !== null) this.performer.leaving(transition.runId, committed)
-        this.isolation.sent(transition.runId, committed)
-        return committed
+      sent: ({ runId, status }, committed) => {
+        if (status !== null) this.performer.leaving(runId, committed)
+        this.isolation.sent(runId, committed)
       },
-      transact: engine.transact,
-      tokenKey: engine.tokenKey,
-    }
+    })
     this.host = host
     this.slots = new Slots(count('concurrency', concurrency, 1), {
       freed: () => this.slotFreed(),

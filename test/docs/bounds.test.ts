@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import { jsonCodec } from 'holdfast'
 import { toMs } from '../../src/core/definition/duration.ts'
 
-const sentence = /A value takes (\d+) MiB of text and (\d+) levels at most, a duration\s+(\d+) years/
+const sentence = /A value takes (\d+) MiB\s+of text and (\d+) levels at most, a duration\s+(\d+) years/
 const [, mebibytes, levels, years] = sentence.exec(readFileSync('README.md', 'utf8'))?.map(Number) ?? []
 
 const place = { namespace: '', runId: 'r', seq: 1, kind: 'started', name: null, id: '' } as const

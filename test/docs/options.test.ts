@@ -6,6 +6,7 @@ import { startOptionNames } from '../../src/client/start/start-options.ts'
 import { retryOptionNames, retryPresets } from '../../src/core/definition/retry.ts'
 import { transactionOptionNames } from '../../src/functions/api/call-options.ts'
 import { workflowOptionNames } from '../../src/functions/api/workflow.ts'
+import { deciderOptionNames } from '../../src/deciders/decider.ts'
 import { holdfastOptionNames } from '../../src/holdfast-options.ts'
 import { testOptionNames } from '../../src/testing/kit/create-test.ts'
 import { workOptionNames } from '../../src/worker/work-options.ts'
@@ -31,6 +32,7 @@ describe('docs/options.md', () => {
   it.each([
     ['createHoldfast(', 'option', holdfastOptionNames],
     ['workflow(', 'option', workflowOptionNames],
+    ['decider(', 'option', deciderOptionNames],
     ['ctx.step(', 'option', transactionOptionNames],
     ['holdfast.start(', 'option', startOptionNames],
     ['holdfast.work(', 'option', workOptionNames],
@@ -41,7 +43,14 @@ describe('docs/options.md', () => {
   })
 
   it('gives a default and a sentence for each option', () => {
-    for (const heading of ['createHoldfast(', 'workflow(', 'ctx.step(', 'holdfast.start(', 'holdfast.work(']) {
+    for (const heading of [
+      'createHoldfast(',
+      'workflow(',
+      'decider(',
+      'ctx.step(',
+      'holdfast.start(',
+      'holdfast.work(',
+    ]) {
       for (const row of rowsOf(heading, 'option')) expect(row).not.toContain('')
     }
   })

@@ -30,6 +30,8 @@ const calls: Readonly<Record<string, Call>> = {
   sendOrStart: (holdfast, options) => holdfast.sendOrStart(quick, 'k', 'go', 1, 1, options),
   startMany: (holdfast, options) => firstOf(holdfast.startMany([{ workflow: quick, input: 1 }], options)),
   complete: (holdfast, options) => holdfast.complete(token, 1, options),
+  refuse: (holdfast, options) => holdfast.refuse(token, 'no', options),
+  ask: (holdfast, options) => holdfast.ask(id, 'go', 1, options),
   submit: (holdfast, options) => holdfast.submit(operation.cancel(id, options)),
   submitBatch: (holdfast, options) => firstOf(holdfast.submitBatch([operation.retry(id)], options)),
   'submitBatch of sends': (holdfast, options) => firstOf(holdfast.submitBatch([operation.broadcast(paid, 1)], options)),
@@ -64,6 +66,7 @@ const calls: Readonly<Record<string, Call>> = {
   'run.status': (holdfast, options) => holdfast.run(id).status(options),
   'run.cancel': (holdfast, options) => holdfast.run(id).cancel(options),
   'run.signal': (holdfast, options) => holdfast.run(id).signal('go', 1, options),
+  'run.ask': (holdfast, options) => holdfast.run(id).ask('go', 1, options),
 }
 
 /** What asks no store, ends in time by itself, or is a transaction of the caller's. */

@@ -224,6 +224,37 @@ const provocations: Partial<Record<ErrorCode, () => Promise<unknown>>> = {
     await run.result()
     return thrownBy(() => reader.run(run).result())
   },
+  ALREADY_ANSWERED: async () => {
+    const twice = workflow('twice', { retry: 'none' }, async (ctx) => {
+      const message = await ctx.receive('n', { message: true })
+      await message.reply(1)
+      await message.reply(2)
+    })
+    const holdfast = await open({ workflows: [twice] })
+    await holdfast.work()
+    const run = await holdfast.start(twice)
+    await run.ask('n')
+    const error = await thrownBy(() => run.result())
+    return (error as Error).cause
+  },
+  ASK_REFUSED: async () => {
+    const refusing = workflow('refusing', async (ctx) => (await ctx.receive('n', { message: true })).refuse('no'))
+    const holdfast = await open({ workflows: [refusing] })
+    await holdfast.work()
+    const run = await holdfast.start(refusing)
+    return thrownBy(() => run.ask('n'))
+  },
+  ASK_UNANSWERED: async () => {
+    const holdfast = await open({ workflows: [greet] })
+    const run = await holdfast.start(greet, 'Ada')
+    await run.cancel()
+    return thrownBy(() => run.ask('n'))
+  },
+  ASK_TIMEOUT: async () => {
+    const holdfast = await open({ workflows: [greet] })
+    const run = await holdfast.start(greet, 'Ada')
+    return thrownBy(() => run.ask('n', 1, { timeout: 0 }))
+  },
   RESULT_TIMEOUT: async () => {
     const holdfast = await open({ workflows: [greet] })
     const run = await holdfast.start(greet, 'Ada')

@@ -1,7 +1,7 @@
 // Going on with what an end or a broadcast left to do. A chore is taken in a transaction of its own; its page locks, looks and
 // writes like everything that reaches others, and finds out under the locks whether another process was faster.
 
-import { choreOrder, choreTakenMs, nextChoreInMs, type Chore } from '../../src/core/model/chore.ts'
+import { choreOrder, choreTakenMs, nextChoreInMs, type Chore, partiesOf } from '../../src/core/model/chore.ts'
 import { doChore } from '../../src/core/rules/messages/exchange.ts'
 import type { ChoresDone } from '../../src/store.ts'
 import { lendUnitOfWork } from './exchange/unit-of-work.ts'
@@ -14,7 +14,7 @@ export async function doChores(parts: Parts): Promise<ChoresDone> {
   await transaction(parts, 'chore.commit', (x) =>
     exchange(x, {
       method: 'chore',
-      ids: chore.kind === 'end' || chore.kind === 'messages' ? [chore.target] : [],
+      ids: ownRuns(chore),
       mayTouch: true,
       mustLook: true,
       lend: lendUnitOfWork,
@@ -22,6 +22,12 @@ export async function doChores(parts: Parts): Promise<ChoresDone> {
     }),
   )
   return { worked: true, nextInMs: null }
+}
+
+/** The runs that it cannot do without. */
+function ownRuns({ kind, target }: Chore): readonly string[] {
+  if (kind === 'send') return [partiesOf(target).senderId]
+  return kind === 'end' || kind === 'messages' ? [target] : []
 }
 
 async function takeChore(x: Execution): Promise<Chore | undefined> {

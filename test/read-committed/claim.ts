@@ -2,7 +2,7 @@
 // judges every row anew, passes over those that others have locked, and ends when it has as many as are wanted.
 
 import { dueOrder, inClaimOrder } from '../../src/core/rules/claims/claim-order.ts'
-import { claimColumns, isClaimable } from '../../src/core/rules/claims/claim.ts'
+import { claimColumns, isClaimable, isClaimableByName } from '../../src/core/rules/claims/claim.ts'
 import type { Claimed, ClaimRequest } from '../../src/store.ts'
 import type { Execution } from './database/call.ts'
 import { hasEnded } from './sessions.ts'
@@ -17,6 +17,7 @@ export async function claimRuns(x: Execution, request: ClaimRequest): Promise<Cl
   const { runs } = x.tables
   const ended = await x.run('claim.session', (tx) => hasEnded(x, tx, session))
   const allowed = ended ? 0 : limit
+  if (request.runId !== undefined) return claimByName(x, request, request.runId, allowed)
   if (isolated) return claimIsolated(x, request, allowed)
   const timed = selectors.map((one) => queueText('timed', one))
   await x.run('claim.promote', (tx) => {
@@ -36,6 +37,16 @@ export async function claimRuns(x: Execution, request: ClaimRequest): Promise<Cl
   // others were quicker, and there may be more behind it.
   const isLeft = coming.length > 0 && coming[0] !== next
   return { runs: leased.map(runOf), more: picked.length > leased.length || isLeft, nextDue: next?.due ?? null, now }
+}
+
+/** The same for one run. */
+async function claimByName(x: Execution, request: ClaimRequest, runId: string, allowed: number): Promise<Claimed> {
+  const now = x.now()
+  const isReady = (row: RunRow): boolean => isClaimableByName(row, request, now)
+  const picked = await pick(x, { at: ['id', [runId]], where: isReady }, request, allowed)
+  const leased = await lease(x, { picked, allowed, isReady, now }, request)
+  await x.run('claim.next', () => undefined)
+  return { runs: leased.map(runOf), more: false, nextDue: null, now }
 }
 
 /** The same for suspects, which nothing promotes: they say themselves when they are due. */

@@ -6,8 +6,7 @@ import { advanced, left } from '../../src/core/rules/advance.ts'
 import { uniqueText } from '../../src/core/model/key.ts'
 import type { Started } from '../../src/core/model/new-run.ts'
 import {
-  beginCommit,
-  endCommit,
+  commitInSteps,
   judge,
   type Committed,
   type CommitWork,
@@ -15,8 +14,9 @@ import {
   type Keyed,
 } from '../../src/core/rules/commit.ts'
 import { holds, isTerminal, type Run } from '../../src/core/model/run.ts'
+import type { Followed } from '../../src/core/rules/start.ts'
 import { fedCount } from '../../src/core/rules/feed-entries.ts'
-import { assertLegal, objection, type Transition } from '../../src/core/model/transition.ts'
+import { assertLegal, objection, sends, type Transition } from '../../src/core/model/transition.ts'
 import { targetOf } from '../../src/core/model/wait-target.ts'
 import { Appends } from './exchange/append.ts'
 import { LockedUnitOfWork } from './exchange/unit-of-work.ts'
@@ -82,7 +82,7 @@ async function commitPlain(x: Execution, transitions: readonly Transition[]): Pr
     assertLegal('running', of(row))
     const fed = fedCount(row, row, append.length)
     appends.add({ runId: row.id, seq: guard.seq, drafts: append, transition: id, at: row.updatedAt, fed })
-    if (status !== null) hint(x, 'running', row)
+    if (status !== null) hint(x, guard.lease === null ? 'waiting' : 'running', row)
     for (const message of takes) taken.set(`${row.id} ${message}`, guard.seq + 1)
     for (const one of outbound?.unwatches ?? []) {
       closed.push(waitText({ kind: one.kind, target: targetOf(one), runId: row.id, effect: 'notify' }))
@@ -99,19 +99,31 @@ async function commitPlain(x: Execution, transitions: readonly Transition[]): Pr
 }
 
 /** Nothing in the transition itself speaks against the usual way. */
-function mayBePlain({ undo, continues, outbound, applies = null }: Transition): boolean {
+function mayBePlain(transition: Transition): boolean {
+  const { guard, undo, continues, outbound, status, applies = null, base = null, settles = null } = transition
+  if (sends(transition)) return false
   const hasOutbound = (outbound?.starts.length ?? 0) + (outbound?.watches.length ?? 0) > 0
+  if (base !== null || settles !== null || (guard.lease === null && status !== 'waiting')) return false
   return undo === null && continues === null && applies === null && !hasOutbound
 }
 
 function isPlain(x: Execution, row: RunRow, transition: Transition, snapshot: Snapshot): boolean {
   const { guard, parkIf } = transition
+  if (guard.lease === null) return isPlainUnheld(x, row, transition, snapshot)
   const isFenced = x.is('no-fence') || (row.status === 'running' && holds(row, guard.lease))
   const isUsual = row.controlRequest === null && row.deletedAt === null
   if (!isFenced || !isUsual || row.seq !== guard.seq || !mayEndAlone(row, transition)) return false
   if (objection(row, transition, x.now()) !== null) return false
   if (parkIf === null) return true
   return parkIf.inbox === (x.is('look-and-lock-in-one') ? countMessages(x, row, snapshot) : row.inbox)
+}
+
+/** Whether nothing has woken it is a column of the row as well: a message makes it ready. */
+function isPlainUnheld(x: Execution, row: RunRow, { guard }: Transition, snapshot: Snapshot): boolean {
+  if (row.status !== 'waiting' || row.deletedAt !== null || row.seq !== guard.seq) return false
+  if (x.is('woken-by-messages')) return countMessages(x, row, snapshot) === 0
+  const isAsleep = row.readiness === 'idle' || row.readiness === 'timed'
+  return isAsleep && (row.due === null || row.due > x.now())
 }
 
 /** No other run has to be notified of the end, and nothing is left in the mailbox: both are columns of the row. */
@@ -125,6 +137,14 @@ function countMessages({ tables }: Execution, row: RunRow, snapshot: Snapshot): 
 }
 
 function commitAfterLooking(x: Execution, transitions: readonly Transition[]): Promise<readonly Committed[]> {
+  return afterLooking(x, transitions, (unitOfWork, transition) => commitOne(x, unitOfWork, transition))
+}
+
+function afterLooking<Answer>(
+  x: Execution,
+  transitions: readonly Transition[],
+  decide: (unitOfWork: LockedCommitWork, transition: Transition) => Promise<Answer>,
+): Promise<readonly Answer[]> {
   const isWatching = transitions.some(({ outbound }) => (outbound?.watches.length ?? 0) > 0)
   return exchange(x, {
     method: 'commit',
@@ -134,14 +154,14 @@ function commitAfterLooking(x: Execution, transitions: readonly Transition[]): P
       (outbound?.watches ?? []).flatMap((one) => (one.kind === 'run' ? [one.runId] : [])),
     ),
     mayTouch: transitions.some(
-      ({ outbound, status }) => (outbound ?? null) !== null || (status !== null && isTerminal(status)),
+      (one) => (one.outbound ?? null) !== null || (one.status !== null && isTerminal(one.status)) || sends(one),
     ),
     mustLook: true,
     leavesOthersUnlocked: isWatching && x.is('no-lock-on-watch'),
     lend: (execution, lent) => new LockedCommitWork(execution, lent),
     async decide(unitOfWork) {
-      const answers: Committed[] = []
-      for (const transition of transitions) answers.push(await commitOne(x, unitOfWork, transition))
+      const answers: Answer[] = []
+      for (const transition of transitions) answers.push(await decide(unitOfWork, transition))
       return answers
     },
   })
@@ -151,10 +171,23 @@ async function commitOne(x: Execution, unitOfWork: LockedCommitWork, transition:
   const row = unitOfWork.row(transition.runId)
   const answer = judge(unitOfWork, row, transition)
   if (answer !== null || row === undefined) return answer as Committed
-  const moved = beginCommit(unitOfWork, row, transition)
-  const started: Started[] = []
-  for (const { run } of transition.outbound?.starts ?? []) started.push(await startChild(x, unitOfWork, run))
-  return endCommit(unitOfWork, row, moved, transition, started)
+  return commitInSteps(unitOfWork, row, transition, async ({ outbound }) => {
+    const started: Started[] = []
+    for (const { run } of outbound?.starts ?? []) started.push(await startChild(x, unitOfWork, run))
+    return started
+  })
+}
+
+/** What follows from the first inputs of runs that this transaction has started, or an earlier one. */
+export function followStarts(x: Execution, decided: readonly Transition[]): Promise<readonly Followed[]> {
+  return afterLooking(x, decided, async (unitOfWork, transition) => {
+    const { runId } = transition
+    const answer = await commitOne(x, unitOfWork, transition)
+    const run = unitOfWork.run(runId)
+    if (answer.outcome !== 'committed' || run === undefined) throw new TypeError(`What follows is refused: ${runId}`)
+    const { leased } = answer
+    return { run, ...(leased === undefined ? {} : { leased }) }
+  })
 }
 
 /** The unit of work of transitions. */

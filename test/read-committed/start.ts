@@ -1,7 +1,9 @@
 // Inserting runs. Who has all of its keys is inserted; who has not, or has a twin, is looked up in the next statement, because an
 // insert may have been kept from inserting by a row that its own snapshot does not show.
 
-import type { NewRun, Started } from '../../src/store.ts'
+import type { NewRun, RunStart, Started } from '../../src/store.ts'
+import { sends, type Transition } from '../../src/core/model/transition.ts'
+import { advanced, left } from '../../src/core/rules/advance.ts'
 import { Appends, type Appended } from './exchange/append.ts'
 import { uniqueText } from '../../src/core/model/key.ts'
 import { foremost } from '../../src/core/rules/insert-order.ts'
@@ -9,6 +11,7 @@ import { newRow } from '../../src/core/rules/new-row.ts'
 import { obstacleTo, startInRounds, type ObstacleWork } from '../../src/core/rules/start.ts'
 import type { LockedUnitOfWork } from './exchange/unit-of-work.ts'
 import type { Execution } from './database/call.ts'
+import { followStarts } from './commit.ts'
 import { freeKeys, hint } from './rewrite.ts'
 import { hasEnded } from './sessions.ts'
 import {
@@ -24,18 +27,38 @@ import {
 import type { StatementName } from './statement-plan.ts'
 import type { Transaction } from './database/transaction.ts'
 
-export async function startRuns(x: Execution, runs: readonly NewRun[]): Promise<readonly Started[]> {
-  return startAll(x, runs, await deadSessions(x, runs), (open, rows) => insertRows(x, open, rows))
+export async function startRuns(x: Execution, runs: readonly RunStart[]): Promise<readonly Started[]> {
+  const dead = await deadSessions(x, runs)
+  return startAll(x, runs, dead, insertRows.bind(null, x), (some, answers) => follow(x, some, answers))
+}
+
+/** What follows from the first inputs of those that were created. */
+async function follow(x: Execution, runs: readonly RunStart[], answers: Map<RunStart, Started>): Promise<void> {
+  const created = runs.filter((run) => followsApart(run) && answers.get(run)?.created === true)
+  if (created.length === 0) return
+  const decided = created.map((run) => run.decided as Transition)
+  for (const [index, followed] of (await followStarts(x, decided)).entries()) {
+    answers.set(created[index] as RunStart, { created: true, taken: null, ...followed })
+  }
+}
+
+/** More than entries and a time follow from its first input. */
+function followsApart({ decided = null, messages = [] }: RunStart): boolean {
+  if (decided === null) return false
+  if (sends(decided)) return true
+  const { status, outbound = null, base = null } = decided
+  return status !== 'waiting' || outbound !== null || base !== null || messages.length > 0
 }
 
 /** Starts a run for another one, in the transaction of that; the rest of its transaction writes its journal and mailbox. */
 export async function startChild(x: Execution, unitOfWork: LockedUnitOfWork, given: NewRun): Promise<Started> {
   if (unitOfWork.isDry) {
-    const row = rowOf(given, unitOfWork.now, false)
+    const row = rowOf(given, unitOfWork.now, given.lease !== null)
     unitOfWork.rewrites.add(row)
     return { created: true, taken: null, run: runOf(row) }
   }
-  const [started] = await startAll(x, [given], new Set(), async (runs, rows) => {
+  const dead = await deadSessions(x, [given], 'commit.start')
+  const [started] = await startAll(x, [given], dead, async (runs, rows) => {
     const taken = await takeKeys(x, rows, ['commit.start', 'commit.start'])
     const own = rows.filter((row) => taken.isWhole(row))
     const inserted = new Set(
@@ -103,13 +126,14 @@ async function freeInVain(
 
 async function startAll(
   x: Execution,
-  runs: readonly NewRun[],
+  runs: readonly RunStart[],
   dead: ReadonlySet<string>,
-  insert: (runs: readonly NewRun[], rows: readonly RunRow[]) => Promise<Inserted>,
+  insert: (runs: readonly RunStart[], rows: readonly RunRow[]) => Promise<Inserted>,
+  follow: (runs: readonly RunStart[], answers: Map<RunStart, Started>) => Promise<void> = async () => undefined,
 ): Promise<readonly Started[]> {
   const now = x.now()
   return startInRounds(runs, async (open, answers) => {
-    const rows = open.map((run) => rowOf(run, now, run.lease !== null && !dead.has(run.lease.session)))
+    const rows = open.map((run) => rowOf(run, now, isLeased(run, dead)))
     const { inserted, obstacles } = await insert(open, rows)
     for (const [index, run] of open.entries()) {
       const row = rows[index] as RunRow
@@ -119,11 +143,21 @@ async function startAll(
         hint(x, undefined, row)
       } else if (obstacle !== undefined) answers.set(run, obstacle)
     }
+    await follow(
+      open.filter((run) => answers.has(run)),
+      answers,
+    )
   })
 }
 
-function rowOf(run: NewRun, now: number, isLeased: boolean): RunRow {
-  return { ...newRow(run, now, isLeased), inbox: run.messages?.length ?? 0, startedAs: run.type }
+function rowOf(run: RunStart, now: number, isLeased: boolean): RunRow {
+  const { decided = null } = run
+  const row = { ...newRow(run, now, isLeased), inbox: run.messages?.length ?? 0, startedAs: run.type }
+  return decided === null || followsApart(run) ? row : left(advanced(row, decided, now), decided, now)
+}
+
+function isLeased({ lease, decided = null }: RunStart, dead: ReadonlySet<string>): boolean {
+  return lease !== null && decided === null && !dead.has(lease.session)
 }
 
 interface Inserted {
@@ -131,7 +165,7 @@ interface Inserted {
   readonly obstacles: ReadonlyMap<NewRun, Started>
 }
 
-async function insertRows(x: Execution, runs: readonly NewRun[], rows: readonly RunRow[]): Promise<Inserted> {
+async function insertRows(x: Execution, runs: readonly RunStart[], rows: readonly RunRow[]): Promise<Inserted> {
   const { tables } = x
   if (x.is('look-then-insert')) {
     const wanted = rows.flatMap(keysOf)
@@ -169,6 +203,14 @@ async function lookForRest(
   return { inserted, obstacles: await x.run('start.look', (tx) => look(x, tx, left, taken)) }
 }
 
+/** The entries behind the first one, of a run whose first input is decided. */
+function followingOf(run: RunStart, { createdAt: at }: RunRow): readonly Appended[] {
+  const { id: runId, feed, decided = null } = run
+  if (decided === null || followsApart(run)) return []
+  const { id: transition, append: drafts } = decided
+  return [{ runId, seq: 1, drafts, transition, at, fed: feed ? drafts.length : 0 }]
+}
+
 /** The first entry of a run. */
 function firstOf({ id: runId, first, transition, feed }: NewRun, { createdAt: at }: RunRow): Appended {
   return { runId, seq: 0, drafts: [first], transition, at, fed: feed ? 1 : 0 }
@@ -177,7 +219,7 @@ function firstOf({ id: runId, first, transition, feed }: NewRun, { createdAt: at
 /** The first entries of what was inserted, and what lies in their mailboxes. */
 async function append(
   x: Execution,
-  runs: readonly NewRun[],
+  runs: readonly RunStart[],
   rows: readonly RunRow[],
   inserted: ReadonlySet<RunRow>,
 ): Promise<void> {
@@ -187,6 +229,7 @@ async function append(
     const row = rows[index] as RunRow
     if (!inserted.has(row)) continue
     appends.add(firstOf(run, row))
+    for (const following of followingOf(run, row)) appends.add(following)
     messages.push(
       ...(run.messages ?? []).map((draft, place) => newMessage(row, draft, place + 1, row.createdAt, 'queued')),
     )
@@ -232,8 +275,12 @@ function look(
   return new Map(found.flatMap(([run, obstacle]) => (obstacle === null ? [] : [[run, obstacle]])))
 }
 
-async function deadSessions(x: Execution, runs: readonly NewRun[]): Promise<ReadonlySet<string>> {
+async function deadSessions(
+  x: Execution,
+  runs: readonly NewRun[],
+  name: 'start.session' | 'commit.start' = 'start.session',
+): Promise<ReadonlySet<string>> {
   const wanted = runs.flatMap(({ lease }) => (lease === null ? [] : [lease.session]))
   if (wanted.length === 0) return new Set()
-  return x.run('start.session', (tx) => new Set(wanted.filter((session) => hasEnded(x, tx, session))))
+  return x.run(name, (tx) => new Set(wanted.filter((session) => hasEnded(x, tx, session))))
 }

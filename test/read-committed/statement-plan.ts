@@ -62,7 +62,8 @@ export const statementPlan = {
     { name: 'start.messages', kind: 'write', when: 'something was inserted that has messages from the beginning' },
     // With keys and several shards, one shard comes after the other.
     { name: 'start.feed', kind: 'write', when: 'a run was inserted that the feed lists', backTo: ['start.session'] },
-    // In the same transaction: nobody sees a key that was taken in vain.
+    // In the same transaction: nobody sees a key that was taken in vain. If more follows from a first input that is decided than
+    // entries and a time, it comes before the commit, by the plan of `commit`: `followsOf`.
     { name: 'start.free', kind: 'write', when: 'a run that took a key was not inserted' },
     // Apart from the insert, which was kept from inserting by rows that its own snapshot need not show. The row that was in the
     // way may have ended since, and its keys are free again: then they are taken in another round.
@@ -288,6 +289,35 @@ export type StatementName = (typeof statementPlan)[PlannedMethod][number]['name'
 
 /** Says what is wrong with the statements that one call of a method executed; null if they fit the plan. */
 export function unplanned(method: PlannedMethod, executed: readonly string[]): string | null {
+  const [started, followed] = followsOf(method, executed)
+  return (
+    deviation(method, started) ?? followed.map((one) => deviation('commit', one)).find((one) => one !== null) ?? null
+  )
+}
+
+/**
+ * What follows from a decided first input and is more than entries and a time is committed by the plan of `commit` in the
+ * transaction of the start, one shard after the other.
+ */
+function followsOf(
+  method: PlannedMethod,
+  executed: readonly string[],
+): readonly [started: readonly string[], followed: readonly (readonly string[])[]] {
+  const at = executed.findIndex((name) => name.startsWith('commit.'))
+  const till = executed.findLastIndex((name) => name.startsWith('commit.')) + 1
+  if (method !== 'start' || at === -1) return [executed, []]
+  const shards: string[][] = []
+  for (const [index, name] of executed.slice(at, till).entries()) {
+    const isFirst =
+      name === 'commit.candidates' || (name === 'commit.lock' && shards.at(-1)?.at(-1) !== 'commit.candidates')
+    if (isFirst || index === 0) shards.push([])
+    shards.at(-1)?.push(name)
+  }
+  const followed = shards.map((one) => [...one, 'commit.commit'])
+  return [[...executed.slice(0, at), ...executed.slice(till)], followed]
+}
+
+function deviation(method: PlannedMethod, executed: readonly string[]): string | null {
   if (executed.length === 0) return null
   const plan: readonly PlannedStatement[] = statementPlan[method]
   let at = 0

@@ -18,6 +18,8 @@ export type Concern =
   | 'strangers'
   | 'crowds'
   | 'bystanders'
+  | 'sends'
+  | 'instances'
 
 const concerns: readonly Concern[] = [
   'swarm',
@@ -33,6 +35,8 @@ const concerns: readonly Concern[] = [
   'strangers',
   'crowds',
   'bystanders',
+  'sends',
+  'instances',
 ]
 
 export class Draw implements Random {

@@ -1,5 +1,6 @@
 // Planted bugs in what passes between runs.
 
+import { outgoingIn } from '../../src/core/rules/messages/send.ts'
 import type { Committed, Delivered, NewMessage } from '../../src/store.ts'
 import { changed, insides, onCommit, type Canary } from './planting.ts'
 import type { StoreMutation } from './simulate.ts'
@@ -123,6 +124,25 @@ const watchersDropped: StoreMutation = (store) =>
     },
   })
 
+/** What a transition sends is sent again when the transition is repeated, because its answer was lost. */
+const sentTwice: StoreMutation = (store) =>
+  changed(store, {
+    commit: async (transitions): Promise<readonly Committed[]> => {
+      const { rows } = insides(store).tables
+      const repeated = transitions.filter(
+        ({ id, runId, guard }) => rows.get(runId)?.entries[guard.seq]?.transition === id,
+      )
+      for (const { runId, guard, append } of repeated) {
+        const sent = outgoingIn(runId, guard.seq, append).map(({ message }) => ({
+          ...message,
+          id: `${message.id} again`,
+        }))
+        if (sent.length > 0) await store.deliver(sent)
+      }
+      return store.commit(transitions)
+    },
+  })
+
 export const exchangeCanaries: readonly Canary[] = [
   { name: 'waits-dropped', bug: 'who gives up one wait gives up all', budget: 400, mutation: waitsDropped },
   {
@@ -158,6 +178,12 @@ export const exchangeCanaries: readonly Canary[] = [
     bug: 'of those who wait on a run only a page hears of its end',
     budget: 600,
     mutation: watchersDropped,
+  },
+  {
+    name: 'sent-twice-after-lost-reply',
+    bug: 'what a repeated transition sends is sent again',
+    budget: 400,
+    mutation: sentTwice,
   },
   { name: 'message-wakes-nobody', bug: 'a run sleeps on with a message', budget: 600, mutation: wakeUpLost },
 ]

@@ -7,6 +7,7 @@ import { nowhere } from '../../src/core/payload/place.ts'
 import { isTerminal } from '../../src/core/model/run.ts'
 import type { Checker, Known } from './checker.ts'
 import { isOf, type Effects } from './effects.ts'
+import { isOfInstances } from './instance-journal.ts'
 import { interpret, shapeOf, stepsOf } from './interpreter.ts'
 import type { Operator } from './operator.ts'
 import type { Program, ProgramInput } from './program.ts'
@@ -23,13 +24,29 @@ export function checkEnd(scenario: Scenario, checker: Checker, effects: Effects,
     if (!checker.runs.has(runId))
       checker.report({ name: 'start_is_durable', runId, message: 'it is not there any more' })
   }
-  for (const known of checker.runs.values()) new End(scenario, checker, effects, operator, known).check()
+  for (const known of checker.runs.values()) {
+    if (!isOfInstances(known.run.type)) new End(scenario, checker, effects, operator, known).check()
+  }
   for (const { kind, target } of checker.choresLeft) {
     checker.report({ name: 'chores_done', runId: null, message: `something is left to do for ${kind} ${target}` })
   }
   checkAnswers(checker, operator)
   checkAccepted(checker, operator)
+  checkSent(checker)
   checker.checkFleet()
+}
+
+/** Every message that a run has got of another is that of an entry: it was sent once. */
+function checkSent(checker: Checker): void {
+  for (const { run, messages, taken = [] } of checker.runs.values()) {
+    for (const { id } of [...messages, ...taken]) {
+      const [, senderId = '', seq = ''] = /^sent:([^:]+):(.*)$/.exec(id) ?? []
+      if (senderId === '') continue
+      const entry = checker.runs.get(senderId)?.entries[Number(seq) - 1]
+      const isSo = entry?.kind === 'signal-sent' && entry.meta?.to === run.id
+      if (!isSo) checker.report({ name: 'sent_once', runId: run.id, message: `it got ${id}, which no entry has sent` })
+    }
+  }
 }
 
 function checkAnswers(checker: Checker, { results }: Operator): void {

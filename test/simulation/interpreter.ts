@@ -61,6 +61,7 @@ function evaluate(node: Node, programs: readonly Program[]): unknown {
     case 'throw':
       return new Failure([node.message])
     case 'wait':
+    case 'send':
       return 'waited'
     case 'child':
       return evaluateChild(node, programs)

@@ -4,13 +4,15 @@
 import { addCrowds } from './crowds.ts'
 import { Draw } from './draw.ts'
 import { clients, type Blow, type Scenario, type Skew, type Stranger, type Swarm } from './scenario.ts'
+import { addSends } from './sends.ts'
 import { addShapes } from './shapes.ts'
 import { drawOperations, drawPrograms } from './workload.ts'
 
 export function drawScenario(seed: number): Scenario {
   const swarm = drawSwarm(Draw.of(seed, 'swarm'))
   const programDraw = Draw.of(seed, 'programs')
-  const programs = addCrowds(Draw.of(seed, 'crowds'), addShapes(Draw.of(seed, 'shapes'), drawPrograms(programDraw)))
+  const shaped = addShapes(Draw.of(seed, 'shapes'), drawPrograms(programDraw))
+  const programs = addSends(Draw.of(seed, 'sends'), addCrowds(Draw.of(seed, 'crowds'), shaped))
   const processes = swarm.workers + clients
   const nemesis = Draw.of(seed, 'nemesis')
   const chaosMs = nemesis.pick([1, 2, 4, 6]) * swarm.leaseMs

@@ -50,6 +50,12 @@ export interface CrowdNode {
   readonly members: readonly Pick<ChildNode, 'program' | 'onParentEnd'>[]
 }
 
+/** Sends to itself, and reads that; to the run that it knows of; or to a topic. */
+export interface SendNode {
+  readonly do: 'send'
+  readonly to: 'self' | 'leader' | TopicName
+}
+
 export const signalNames = ['red', 'blue'] as const
 export type SignalName = (typeof signalNames)[number]
 
@@ -81,3 +87,4 @@ export type Node =
   | CrowdNode
   /** Waits for the end of the run that it knows of. */
   | { readonly do: 'watch' }
+  | SendNode

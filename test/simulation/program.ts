@@ -16,6 +16,7 @@ import {
   type EarlyNode,
   type Node,
   type Payload,
+  type SendNode,
   type StepNode,
   type WaitNode,
 } from './node.ts'
@@ -179,6 +180,8 @@ class Performance {
         return 'crowded'
       case 'watch':
         return this.watch(ctx)
+      case 'send':
+        return this.send(node, ctx)
     }
   }
 
@@ -227,6 +230,13 @@ class Performance {
       if (isHoldfastError(error, 'RUN_NOT_FOUND')) return { r: error.code }
       throw error
     }
+  }
+
+  private async send({ to }: SendNode, ctx: Context): Promise<unknown> {
+    const payload: Payload = { sent: `${ctx.run.id} ${to}` }
+    if (to === 'news' || to === 'jobs') await ctx.broadcast(topics[to], payload)
+    else await ctx.signal(to === 'self' ? ctx.run.id : (this.input.of ?? ''), 'mine', payload)
+    return { w: to === 'self' ? (await ctx.receive<Payload>('mine')).sent : 'sent' }
   }
 
   private async many(count: number, ctx: Context): Promise<unknown> {

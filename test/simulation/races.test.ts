@@ -15,6 +15,7 @@ const seeds = Array.from({ length: 60 }, (_, index) => index + 1)
  */
 const finders: Readonly<Record<Exclude<Mutation, 'no-begin-again' | 'read-over-gaps'>, string>> = {
   'look-and-lock-in-one': 'park against deliver',
+  'woken-by-messages': 'a decision without a lease against deliver',
   'no-lock-on-deliver': 'park against deliver',
   'no-lock-on-watch': 'watch against the end of the watched',
   'look-then-insert': '50 starts with one key',

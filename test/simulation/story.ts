@@ -112,5 +112,7 @@ function nodeText(node: Node): string {
       return `a crowd of ${node.members.map(({ program, onParentEnd }) => `${program} (${onParentEnd})`).join(', ')}`
     case 'watch':
       return 'wait for the end of who started it'
+    case 'send':
+      return `send to ${node.to}`
   }
 }

@@ -4,7 +4,7 @@
 import { waitTargetOf } from '../../src/core/model/wait-condition.ts'
 import type { WaitTarget } from '../../src/core/model/wait-target.ts'
 import type { MessagePolicy } from '../../src/core/model/topic.ts'
-import type { Run } from '../../src/core/model/run.ts'
+import type { Lease, Run } from '../../src/core/model/run.ts'
 import type { TopicRules } from '../../src/core/model/topic.ts'
 import type { ChildStart, Outbound } from '../../src/core/model/transition.ts'
 import type { DeadLetterFilter, LoadRequest, NewBroadcast, NewMessage, NewRun, Page } from '../../src/store.ts'
@@ -46,9 +46,15 @@ function policyOf(chances: Chances, { delivery, retainMs }: TopicRules): Message
 }
 
 /** What a transition of that run does to others. */
-export function outboundOf(chances: Chances, run: Run, rows: readonly Run[], newRun: () => NewRun): Outbound {
+export function outboundOf(
+  chances: Chances,
+  run: Pick<Run, 'id'>,
+  rows: readonly Run[],
+  newRun: () => NewRun,
+  lease: () => Lease | null,
+): Outbound {
   const child = (): ChildStart => ({
-    run: { ...newRun(), parentId: run.id, lease: null, leaseMs: null, timeoutMs: null, expiresInMs: null },
+    run: { ...newRun(), parentId: run.id, lease: lease(), leaseMs: null, timeoutMs: null, expiresInMs: null },
     awaited: !chances.oneIn(3),
     onParentEnd: chances.oneIn(3) ? 'abandon' : 'cancel',
   })
@@ -71,11 +77,19 @@ function watchedOf(chances: Chances, rows: readonly Run[], newRun: () => NewRun)
   return waitTargetOf({ tag: 'it', kind: 'run', runId }) ?? { kind: 'run', runId }
 }
 
+export function loadRequest(chances: Chances, runId: string, rows: readonly Run[]): LoadRequest {
+  const latest = { kind: chances.pick(['logged', 'step-succeeded'] as const), name: chances.pick(['line', 'pay']) }
+  return {
+    runId,
+    after: chances.pick([0, 0, 1, 3, 100]),
+    limit: chances.pick([0, 1, 2, 1_000]),
+    ...messagesRequest(chances, rows),
+    ...(chances.oneIn(3) ? { latest } : {}),
+  }
+}
+
 /** What of a mailbox is asked for: a page of all, or messages by name, for which no page counts. */
-export function messagesRequest(
-  chances: Chances,
-  rows: readonly Run[],
-): Pick<LoadRequest, 'messages' | 'messagesAfter'> {
+function messagesRequest(chances: Chances, rows: readonly Run[]): Pick<LoadRequest, 'messages' | 'messagesAfter'> {
   const page = chances.oneIn(3) ? { messagesAfter: chances.pick([0, 1, 2, 5, 100]) } : {}
   if (chances.oneIn(2)) return page
   const names = chances.some(['go', 'news', 'jobs', 'nothing', ...rows.map(({ id }) => id)], 2)

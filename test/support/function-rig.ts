@@ -2,6 +2,7 @@
 // moves, a real batcher in front of it, real turns of the event loop and seeded chance. Steps that are gated end when, and in the order in which,
 // the test says so; between two such events the rig waits until nothing moves any more. Nothing here sleeps.
 
+import { defaultLimits } from '../../src/core/definition/limits.ts'
 import { jsonCodec, type Codec } from '../../src/core/payload/codec.ts'
 import type { Acknowledged, Claim, Definition, Host } from '../../src/core/definition/definition.ts'
 import type { Draft, Entry } from '../../src/core/model/entry.ts'
@@ -151,6 +152,8 @@ export class FunctionRig {
       untilIntervalMs: 3_600_000,
       mailbox: async () => ({ messages: [], isCut: false }),
       prepare: options.prepare ?? nobodyToStart,
+      receiver: async () => null,
+      limits: defaultLimits,
       transitionId: () => `t${(this.ids += 1)}`,
       commit: (transition) => this.committer.submit(transition),
       transact: options.transact ?? null,
@@ -364,6 +367,8 @@ const codes: Readonly<Record<Refusal, ErrorCode>> = {
   'timed-out': 'RUN_TIMEOUT',
   resumed: 'RUN_RESUMED',
   'key-taken': 'RUN_EXISTS',
+  held: 'WRONG_STATUS',
+  ended: 'WRONG_STATUS',
   busy: 'STORE_UNAVAILABLE',
 }
 

@@ -10,15 +10,15 @@ import type {
   LoadRequest,
   NewBroadcast,
   NewMessage,
-  NewRun,
   Page,
   RescueRequest,
   RunFilter,
+  RunStart,
   ControlCommand,
 } from '../../src/store.ts'
 
 export type Operation =
-  | { readonly method: 'start'; readonly runs: readonly NewRun[] }
+  | { readonly method: 'start'; readonly runs: readonly RunStart[] }
   | { readonly method: 'claim'; readonly request: ClaimRequest }
   | { readonly method: 'load'; readonly requests: readonly LoadRequest[]; readonly mostBytes?: number }
   | { readonly method: 'commit'; readonly transitions: readonly Transition[] }

@@ -6,31 +6,32 @@
 // that they do may reach others. In the other, runs watch and start one another and share topics; there no lease has a
 // deadline, no session dies by itself, and at most one run at a time is bound by time, so that a rescue has one thing to do.
 
-import type { Run } from '../../src/core/model/run.ts'
+import type { Lease, Run } from '../../src/core/model/run.ts'
 import { createRunIds, shardFor } from '../../src/core/model/run-id.ts'
-import type { Transition } from '../../src/core/model/transition.ts'
+import type { Outbound, Transition } from '../../src/core/model/transition.ts'
 import type {
   BeatRequest,
   HeldClaim,
-  LoadRequest,
   NewBroadcast,
   NewMessage,
   NewRun,
   RunFilter,
+  RunStart,
   ControlCommand,
 } from '../../src/store.ts'
 import { Chances } from './chances.ts'
-import { broadcastOf, deadLetterQuery, messageTo, messagesRequest, outboundOf } from './exchange-chances.ts'
+import { broadcastOf, deadLetterQuery, loadRequest, messageTo, outboundOf } from './exchange-chances.ts'
+import { withSends } from './sends-chances.ts'
+import { drawnRun, payloadKeys } from './run-chances.ts'
 import type { Operation, Oracle } from './operation.ts'
-import { idempotencyKeys, keys, kinds, runFilter, tags } from './run-filter.ts'
+import { keys, kinds, runFilter } from './run-filter.ts'
 import { rescueRequest, selectorLists } from './selectors.ts'
 import { controlCommand } from './control-commands.ts'
-import { illegalTransition, sensibleTransition } from './transitions.ts'
+import { bentTransition, illegalTransition, sensibleTransition } from './transitions.ts'
+import { drawnUnheld, settlingTransition, unheldTransition } from './unheld-chances.ts'
 
-const payloadKeys: readonly string[] = ['old', 'new']
-const years = 365 * 86_400_000
+const years = 31_536_000_000
 
-/** Longer than any world. */
 const forEver = 1e15
 
 export interface World {
@@ -51,7 +52,9 @@ export class Operations {
   private generation = 0
   /** When a run was last started that is bound by time. */
   private boundAt = 0
-  private readonly runs: NewRun[] = []
+  private runs: RunStart[] = []
+  /** Runs that were started, or asked for, before. */
+  private readonly known = new Set<string>()
   /** Which run asked for which child. */
   private readonly asked = new Set<string>()
   private readonly transitions: Transition[] = []
@@ -101,10 +104,24 @@ export class Operations {
   }
 
   private start(rows: readonly Run[]): Operation {
-    return { method: 'start', runs: this.several(3, () => this.withMessages(this.newRun(rows))) }
+    return { method: 'start', runs: this.several(3, () => this.decided(this.withMessages(this.newRun(rows)), rows)) }
   }
 
-  private withMessages(run: NewRun): NewRun {
+  /** A run that was never asked for before, and whose first input is decided. */
+  private decided(run: RunStart, rows: readonly Run[]): RunStart {
+    const { chances } = this
+    const isNew = !this.known.has(run.id)
+    this.known.add(run.id)
+    if (!isNew || !chances.oneIn(5)) return run
+    const mayReach = this.isExchanging && rows.length > 0
+    const outbound = mayReach && chances.oneIn(2) ? this.outbound(run, rows) : null
+    const decided = unheldTransition(chances, { ...run, seq: 1 }, this.now, outbound)
+    const started = { ...run, decided }
+    this.runs = [...this.runs.filter(({ id }) => id !== run.id), started]
+    return started
+  }
+
+  private withMessages(run: RunStart): RunStart {
     const { chances } = this
     if (run.messages !== undefined || !chances.oneIn(5)) return run
     const messages = Array.from({ length: 1 + chances.below(2) }, () => messageTo(chances, run.id, this.isExchanging))
@@ -122,14 +139,17 @@ export class Operations {
   }
 
   /** A run starts each child once: every child that a run asks for has an id of its own. */
-  private newChild({ id }: Run, rows: readonly Run[]): NewRun {
+  private newChild({ id }: Pick<Run, 'id'>, rows: readonly Run[]): NewRun {
     const known = this.newRun(rows)
-    const child = this.asked.has(`${id} ${known.id}`) ? this.newRun(rows, false) : known
+    // One that is decided is started by people.
+    const isAsked = this.asked.has(`${id} ${known.id}`) || (known.decided ?? null) !== null
+    const child = isAsked ? this.newRun(rows, false) : known
     this.asked.add(`${id} ${child.id}`)
+    this.known.add(child.id)
     return child
   }
 
-  private newRun(rows: readonly Run[], mayRepeat = true): NewRun {
+  private newRun(rows: readonly Run[], mayRepeat = true): RunStart {
     const { chances } = this
     const mayEnd = this.mayEndByTime(rows)
     if (this.runs.length > 0 && mayRepeat && chances.oneIn(12)) {
@@ -142,44 +162,31 @@ export class Operations {
     const kind = chances.pick(kinds)
     const key = chances.maybe(2, keys)
     const shard = this.shards === 1 ? 0 : key === null ? chances.below(this.shards) : shardFor(key, this.shards)
-    const run: NewRun = {
+    const run = drawnRun(chances, {
       id: this.runIds.next(shard),
       shard,
-      ...kind,
+      kind,
       key,
-      keyScope: chances.pick(['workflow', 'version', 'global', 'none']),
-      idempotencyKey: chances.maybe(5, idempotencyKeys),
-      parentId: this.runs.length === 0 || !chances.oneIn(4) ? null : chances.pick(this.runs).id,
-      tags: chances.some(tags, 3),
-      metadata: chances.maybe(4, ['{"a":1}', '{ "é" : "\\u0000" }']),
-      feed: chances.oneIn(2),
-      keyId: chances.maybe(4, payloadKeys),
-      priority: chances.pick([0, 0, 0, 5, -1]),
-      due: chances.maybe(4, [
-        { at: null, afterMs: chances.below(300) },
-        { at: this.now + chances.below(500) - 100, afterMs: null },
-        { at: this.now + 200, afterMs: chances.below(400) },
-        { at: null, afterMs: null },
-      ]),
-      timeoutMs: mayEnd ? chances.maybe(6, [50, 300, 900]) : null,
-      expiresInMs: mayEnd ? chances.maybe(6, [30, 200, 700]) : null,
-      lease: chances.oneIn(3) ? { session: this.session(), token: chances.oneIn(10) ? 7 : 1 } : null,
-      leaseMs: this.isExchanging ? null : chances.maybe(2, [50, 200, 800]),
-      transition: chances.unique('start'),
-      first: { kind: 'started', name: null, meta: null, data: `{"n":${chances.below(1_000)}}` },
-    }
+      now: this.now,
+      parents: this.runs,
+      mayEnd,
+      mayMissDeadline: !this.isExchanging,
+      session: () => this.session(),
+    })
     if (run.timeoutMs !== null || run.expiresInMs !== null) this.boundAt = this.now
     this.runs.push(run)
     return run
   }
 
-  private claim(): Operation {
+  private claim(rows: readonly Run[]): Operation {
     const { chances } = this
     const listed = chances.weighted(selectorLists.map((list, index) => [index === 0 ? 6 : 1, list] as const))
     const selectors = this.isExchanging ? listed.map((one) => ({ ...one, leaseMs: null })) : listed
     const limits = this.shards === 1 ? [0, 1, 1, 2, 3, 5, 100] : [0, 100_000, 100_000]
     const named = chances.oneIn(4) ? { keys: chances.some(payloadKeys, 2) } : {}
     const request = { session: this.session(), selectors, limit: chances.pick(limits), ...named }
+    if (rows.length > 0 && chances.oneIn(8))
+      return { method: 'claim', request: { ...request, runId: this.runId(rows) } }
     return { method: 'claim', request: chances.oneIn(5) ? { ...request, isolated: true } : request }
   }
 
@@ -195,7 +202,11 @@ export class Operations {
     for (let count = 1 + chances.below(3); count > 0; count -= 1) {
       const transition = this.transition(held, rows, oracle)
       if (!this.isOrdered && this.isExchanging) return { method: 'commit', transitions: [transition] }
-      batch.set(transition.runId, transition)
+      // Which of two of one run comes first, of one and of what another one settles, is a store's own affair.
+      const { runId, settles = null } = transition
+      const taken = new Set([...batch.values()].map((one) => one.settles?.runId))
+      if (taken.has(runId) || (settles !== null && batch.has(settles.runId))) continue
+      batch.set(runId, transition)
     }
     return { method: 'commit', transitions: [...batch.values()] }
   }
@@ -203,31 +214,31 @@ export class Operations {
   private transition(held: readonly Run[], rows: readonly Run[], { messageNameOf }: Oracle): Transition {
     const { chances } = this
     if (this.transitions.length > 0 && chances.oneIn(8)) return chances.pick(this.transitions.slice(-30))
+    const reach = (of: Run): Outbound | null => (this.isExchanging ? this.outbound(of, rows) : null)
     const run = chances.pick(held.length > 0 && !chances.oneIn(10) ? held : rows)
-    const sensible = sensibleTransition(chances, run, messageNameOf(run.id), this.now)
-    const outbound =
-      this.isExchanging && sensible.append.length > 0 && chances.oneIn(2)
-        ? outboundOf(chances, run, rows, () => this.newChild(run, rows))
-        : undefined
-    const keyed = chances.oneIn(8) ? { ...sensible, keyId: chances.pick(payloadKeys) } : sensible
-    const reaching = outbound === undefined ? keyed : { ...keyed, outbound }
-    const transition = chances.oneIn(7) ? this.bent(reaching) : reaching
+    const made =
+      drawnUnheld(chances, rows, this.now, reach) ??
+      (this.isExchanging ? settlingTransition(chances, held, rows, this.now) : null) ??
+      this.ofHolder(sensibleTransition(chances, run, messageNameOf(run.id), this.now), () => reach(run))
+    const sending = this.isExchanging ? withSends(chances, made, rows) : made
+    const transition = chances.oneIn(7)
+      ? bentTransition(chances, sending, this.session(), this.runIds.next(0))
+      : sending
     this.transitions.push(transition)
     return transition
   }
 
-  private bent(transition: Transition): Transition {
+  private ofHolder(sensible: Transition, reach: () => Outbound | null): Transition {
     const { chances } = this
-    const { guard } = transition
-    const { lease } = guard
-    return chances.pick([
-      { ...transition, guard: { ...guard, lease: { ...lease, token: lease.token - 1 } } },
-      { ...transition, guard: { ...guard, lease: { ...lease, token: lease.token + 1 } } },
-      { ...transition, guard: { ...guard, lease: { ...lease, session: this.session() } } },
-      { ...transition, guard: { ...guard, seq: guard.seq - 1 } },
-      { ...transition, guard: { ...guard, seq: guard.seq + 1 } },
-      { ...transition, runId: this.runIds.next(0) },
-    ])
+    const outbound = sensible.append.length > 0 && chances.oneIn(2) ? reach() : null
+    const keyed = chances.oneIn(8) ? { ...sensible, keyId: chances.pick(payloadKeys) } : sensible
+    return outbound === null ? keyed : { ...keyed, outbound }
+  }
+
+  private outbound(run: Pick<Run, 'id'>, rows: readonly Run[]): Outbound {
+    const { chances } = this
+    const lease = (): Lease | null => (chances.oneIn(3) ? { session: this.session(), token: 1 } : null)
+    return outboundOf(chances, run, rows, () => this.newChild(run, rows), lease)
   }
 
   private deliver(rows: readonly Run[]): Operation {
@@ -319,16 +330,7 @@ export class Operations {
 
   private load(rows: readonly Run[]): Operation {
     const { chances } = this
-    const requests = this.several(3, (): LoadRequest => {
-      const latest = { kind: chances.pick(['logged', 'step-succeeded'] as const), name: chances.pick(['line', 'pay']) }
-      return {
-        runId: this.runId(rows),
-        after: chances.pick([0, 0, 1, 3, 100]),
-        limit: chances.pick([0, 1, 2, 1_000]),
-        ...messagesRequest(chances, rows),
-        ...(chances.oneIn(3) ? { latest } : {}),
-      }
-    })
+    const requests = this.several(3, () => loadRequest(chances, this.runId(rows), rows))
     return { method: 'load', requests, ...(chances.oneIn(2) ? { mostBytes: 1 + chances.below(60) } : {}) }
   }
 
@@ -371,9 +373,8 @@ export class Operations {
   }
 
   private advance(): Operation {
-    const { chances } = this
-    const ms = chances.oneIn(60) ? chances.pick([years, 10 * years]) : chances.pick([1, 10, 40, 100, 300])
-    return { method: 'advance', ms }
+    const ms = this.chances.oneIn(60) ? [years, 10 * years] : [1, 10, 40, 100, 300]
+    return { method: 'advance', ms: this.chances.pick(ms) }
   }
 
   private several<Item>(most: number, make: () => Item): readonly Item[] {

@@ -13,6 +13,7 @@ import type {
   NewBroadcast,
   NewMessage,
   Rescued,
+  RunStart,
   Started,
   ControlResult,
   ControlCommand,
@@ -26,14 +27,19 @@ type Method = Exclude<Operation['method'], 'advance'>
 const documented: Readonly<Record<Method, readonly string[]>> = {
   start: listed(`
     ready | timed | leased | with messages | session has ended | repeated | taken id | taken idempotency-key |
-    taken key, scope workflow | taken key, scope version | taken key, scope global`),
-  claim: listed('nothing | some | more | next due | one that is being cancelled | session has ended'),
+    taken key, scope workflow | taken key, scope version | taken key, scope global |
+    decided | decided and woken | decided and over | decided with children`),
+  claim: listed(
+    'nothing | some | more | next due | one that is being cancelled | session has ended | by name | not that one',
+  ),
   load: listed('entries | a page | messages | nothing | by names | latest'),
   commit: listed(`
     checkpoint | undo possible | undo due | continued | continued as another | took a message | repeated |
     to waiting | to pending | to succeeded | to failed | to paused | to cancelled | to cancelling |
     parked with nothing new | parked before | kept for a message | kept for a control request | kept for a cancellation |
     refused stale | refused lease-lost | refused not-found | refused cancelling | refused key-taken |
+    refused held | refused ended | without a lease | base moved | leased a child |
+    settled committed | settled refused held | settled refused stale | settled refused ended |
     of a removed run | started a child | refused a child | notified at once | ended and notified | ended and cancelled |
     ended with messages | BUG`),
   deliver: listed(`
@@ -106,7 +112,11 @@ export function outcomesOf(operation: Operation, answer: unknown, rows: Rows): r
     }
     case 'claim': {
       const { runs, more, nextDue } = answer as Claimed
-      const { limit } = operation.request
+      const { limit, runId } = operation.request
+      if (runId !== undefined) {
+        named.add(runs.length > 0 ? 'by name' : 'not that one')
+        break
+      }
       say(runs.length === 0 && !more, 'nothing')
       say(runs.length > 0, 'some')
       say(runs.length === limit && more, 'more')
@@ -214,12 +224,17 @@ export function outcomesOf(operation: Operation, answer: unknown, rows: Rows): r
 }
 
 function startOutcome(
-  { lease, keyScope }: { readonly lease: unknown; readonly keyScope: string },
+  { lease, keyScope, decided = null }: RunStart,
   { created, taken, run }: Started,
   existed: boolean,
 ): string {
   if (!created) return taken === 'key' ? `taken key, scope ${keyScope}` : `taken ${taken}`
   if (existed) return 'repeated'
+  if (decided !== null) {
+    if (run.endedAt !== null) return 'decided and over'
+    if (run.watched) return 'decided with children'
+    return run.inbox > 0 ? 'decided and woken' : 'decided'
+  }
   if (run.session !== null) return 'leased'
   if (lease !== null) return 'session has ended'
   return run.readiness === 'timed' ? 'timed' : 'ready'
@@ -268,6 +283,13 @@ function commitOutcomes(transition: Transition, answer: Committed, rows: Rows): 
     if (before.run.status === 'waiting') return ['parked before']
   }
   const named: string[] = reachOutcomes(transition, answer, rows)
+  const { leased = [], settled } = answer
+  if (leased.length > 0) named.push('leased a child')
+  if (settled !== undefined) {
+    named.push(settled.outcome === 'committed' ? 'settled committed' : `settled refused ${settled.reason}`)
+  }
+  if (transition.guard.lease === null) named.push('without a lease')
+  if ((transition.base ?? null) !== null) named.push('base moved')
   if (after.messages < before.messages) named.push('took a message')
   if (before.run.deletedAt !== null) named.push('of a removed run')
   if (status !== null && !answer.released) {

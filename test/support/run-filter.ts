@@ -9,6 +9,7 @@ export const kinds = [
   { type: 'billing.charge', version: 2 },
   { type: 'billing', version: 1 },
   { type: 'ship', version: 1 },
+  { type: 'ship/label', version: 1 },
 ]
 export const keys = ['k1', 'k2', 'k3']
 export const idempotencyKeys = ['i1', 'i2', 'i3', 'i4']

@@ -138,7 +138,7 @@ export class ScriptedStore implements Pick<Store, 'commit'> {
     const journal = this.journals.get(runId)
     if (journal === undefined) return { outcome: 'refused', reason: 'not-found' }
     const { entries, inbox } = journal
-    const held = journal.lease?.token === guard.lease.token && journal.lease.session === guard.lease.session
+    const held = journal.lease?.token === guard.lease?.token && journal.lease?.session === guard.lease?.session
     const seq = guard.seq + append.length
     if (entries.length !== guard.seq) {
       if (entries[guard.seq]?.transition !== id) return { outcome: 'refused', reason: 'stale' }

@@ -39,6 +39,26 @@ export function sensibleTransition(chances: Chances, run: Run, messages: readonl
   return made(chances, run, { takes, ...shape })
 }
 
+/** What ends a held run. */
+export function endOf(chances: Chances, run: Run): Transition {
+  return made(chances, run, ending(chances, [], chances.pick(['succeeded', 'failed'])))
+}
+
+/** The same, but by another holder, from another place, or of a run that is not there. */
+export function bentTransition(chances: Chances, transition: Transition, session: string, runId: string): Transition {
+  const { guard } = transition
+  const { lease } = guard
+  if (lease === null) return { ...transition, guard: { ...guard, seq: guard.seq + chances.pick([-1, 1]) } }
+  return chances.pick([
+    { ...transition, guard: { ...guard, lease: { ...lease, token: lease.token - 1 } } },
+    { ...transition, guard: { ...guard, lease: { ...lease, token: lease.token + 1 } } },
+    { ...transition, guard: { ...guard, lease: { ...lease, session } } },
+    { ...transition, guard: { ...guard, seq: guard.seq - 1 } },
+    { ...transition, guard: { ...guard, seq: guard.seq + 1 } },
+    { ...transition, runId },
+  ])
+}
+
 /** What every store must reject as a defect, if the run is held. */
 export function illegalTransition(chances: Chances, run: Run): Transition {
   const shapes: readonly Shape[] = [

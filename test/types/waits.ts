@@ -1,7 +1,16 @@
 // What the compiler makes of waits: what each gives back, which of them can be raced, and what a child takes. Never run.
 
 import { z } from 'zod'
-import { topic, workflow, type Context, type RunOutcome, type SleepResult, type TokenWait, type Wait } from 'holdfast'
+import {
+  topic,
+  workflow,
+  type Context,
+  type Message,
+  type RunOutcome,
+  type SleepResult,
+  type TokenWait,
+  type Wait,
+} from 'holdfast'
 import { expectType, type Equal } from './expect-type.ts'
 
 declare const ctx: Context
@@ -23,6 +32,38 @@ expectType<Equal<typeof fromTopic, Wait<{ price: number }>>>(true)
 
 // @ts-expect-error -- misspelt: schema
 ctx.receive('go', { shema: z.string() })
+
+// Messages that can be answered.
+
+const message = ctx.receive<number>('go', { message: true })
+expectType<Equal<typeof message, Wait<Message<number>>>>(true)
+const ofTopic = ctx.receive(price, { message: true })
+expectType<Equal<typeof ofTopic, Wait<Message<{ price: number }>>>>(true)
+const checkedMessage = ctx.receive('go', { message: true, schema: z.object({ by: z.string() }) })
+expectType<Equal<typeof checkedMessage, Wait<Message<{ by: string }>>>>(true)
+expectType<Equal<ReturnType<Message['reply']>, Promise<void>>>(true)
+const either = ctx.race({ message, late: ctx.sleep(1) })
+expectType<Equal<Extract<Awaited<typeof either>, { tag: 'message' }>['value'], Message<number>>>(true)
+
+// @ts-expect-error -- a payload without `message: true` cannot be answered
+void named.then((value) => value.reply(1))
+
+// What a body sends.
+
+expectType<Equal<ReturnType<typeof ctx.broadcast>, Promise<void>>>(true)
+void ctx.signal('id', 'go', 1)
+void ctx.signal({ id: 'id' }, price, { price: 1 })
+void ctx.signal({ workflow: charge, key: 'a' }, 'go')
+void ctx.signal({ type: 'charge', key: 'a' }, 'go')
+
+// @ts-expect-error -- the topic says what is sent
+void ctx.signal('id', price, { price: 'x' })
+// @ts-expect-error -- and to its subscribers, too
+void ctx.broadcast(price, 'x')
+// @ts-expect-error -- a key needs a workflow
+void ctx.signal({ key: 'a' }, 'go')
+// @ts-expect-error -- a topic has a name, and is no name
+void ctx.broadcast('price', 1)
 
 // Races: the tag says what the value is.
 

@@ -6,6 +6,7 @@ import { runStatuses, type Run, type RunStatus } from '../../core/model/run.ts'
 import { checkOptions, didYouMean, shown } from '../../core/text/suggest.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { lastEntryRequests } from '../../engine/store/journal-pages.ts'
+import { adminOf } from '../../engine/store/store-admin.ts'
 import type { InvariantCheck, RunFilter, StoreAdmin } from '../../store.ts'
 import { abortable, reading, type AbortOption } from '../abort-option.ts'
 import { checkRunCursor, checkWhole, mostOnPage } from './cursor.ts'
@@ -163,13 +164,6 @@ export async function checkInvariants({ store }: Engine, options?: AbortOption):
   if (doctor === undefined)
     throw new HoldfastError('INVALID_OPTION', 'This store cannot check its invariants: it has no doctor().')
   return reading('doctor()', options, () => doctor.call(store))
-}
-
-/** The queries for operators, which a store of a third party may lack. Throws INVALID_OPTION then. @internal */
-export function adminOf({ store }: Engine): StoreAdmin {
-  const admin = store as Partial<StoreAdmin>
-  if (typeof admin.find === 'function' && typeof admin.count === 'function') return admin as StoreAdmin
-  throw new HoldfastError('INVALID_OPTION', 'This store cannot look for runs: it has no find() and count().')
 }
 
 function listOf<Member>(given: Member | readonly Member[]): readonly Member[] {

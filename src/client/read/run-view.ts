@@ -7,7 +7,7 @@ import { showErrors } from '../../core/payload/error-data.ts'
 import { isHoldfastError, messageOf } from '../../core/errors/error.ts'
 import type { KeyScope } from '../../core/model/key.ts'
 import type { Payloads } from '../../core/payload/payload.ts'
-import { controlRequestPlace } from '../../core/payload/place.ts'
+import { controlRequestPlace, entryPlace } from '../../core/payload/place.ts'
 import { metadataIn } from '../../core/rows/run-row.ts'
 import { isTerminal, type PauseReason, type Run, type RunStatus, type ControlRequest } from '../../core/model/run.ts'
 
@@ -278,10 +278,10 @@ export async function readData(runId: string, entry: Entry, payloads: Payloads):
 
 /** The place that the payload of an entry was written for. */
 export function placeOfData(runId: string, entry: Entry, payloads: Payloads): Place {
-  const { seq, kind, name, meta } = entry
+  const { seq, kind, meta } = entry
   // The store paused the run in place of a holder that was asked to.
   const isRequested = kind === 'paused' && 'sealedFor' in meta && meta.sealedFor !== undefined
   return isRequested
     ? controlRequestPlace(payloads.namespace, runId, meta.sealedFor)
-    : payloads.place(runId, seq, kind, name)
+    : entryPlace(payloads.namespace, runId, seq, entry)
 }

@@ -31,25 +31,50 @@ export type CompleteOutcome =
   | { readonly outcome: 'invalid-token' }
 
 /** @internal */
-export async function completeToken(
+export function completeToken(
   engine: Engine,
   text: string,
   value: unknown,
+  options?: CompleteOptions,
+): Promise<CompleteOutcome> {
+  return endWait(engine, text, { kind: 'signal', value, where: 'complete()' }, options)
+}
+
+/** Makes the wait fail with that error. @internal */
+export function refuseToken(
+  engine: Engine,
+  text: string,
+  error: unknown,
+  options?: CompleteOptions,
+): Promise<CompleteOutcome> {
+  return endWait(engine, text, { kind: 'failure', value: error, where: 'refuse()' }, options)
+}
+
+interface End {
+  readonly kind: 'signal' | 'failure'
+  readonly value: unknown
+  readonly where: string
+}
+
+async function endWait(
+  engine: Engine,
+  text: string,
+  { kind, value, where }: End,
   options: CompleteOptions = {},
 ): Promise<CompleteOutcome> {
   engine.assertOpen()
-  checkOptions(options, ['abortSignal'], 'complete()')
+  checkOptions(options, ['abortSignal'], where)
   const abortSignal = checkAbortSignal(options.abortSignal)
   const token = readCompletionToken(text)
-  if (token === null || !(await abortable('complete()', abortSignal, () => isIssued(engine, token)))) {
+  if (token === null || !(await abortable(where, abortSignal, () => isIssued(engine, token)))) {
     return { outcome: 'invalid-token' }
   }
   const { runId, seq } = token
   const { payloads } = engine
   const name = completionSignal(seq)
-  const place = messagePlaceOf(payloads.namespace, { kind: 'signal', runId, name, id: name })
+  const place = messagePlaceOf(payloads.namespace, { kind, runId, name, id: name })
   const data = await payloads.keep(valueText(payloads, value, place), place)
-  const delivered = await engine.send({ id: name, runId, kind: 'signal', name, data, policy: null }, abortSignal)
+  const delivered = await engine.send({ id: name, runId, kind, name, data, policy: null }, abortSignal)
   if (delivered.outcome === 'target-not-found') return { outcome: 'invalid-token' }
   // Completions are bounded by the tokens that the run has issued: a mailbox full of signals refuses none.
   if (delivered.outcome === 'full') throw bug('A completion was refused that has no bound', { runId })

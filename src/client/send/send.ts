@@ -6,7 +6,7 @@ import { someTime, toMs, type Duration } from '../../core/definition/duration.ts
 import { HoldfastError } from '../../core/errors/error.ts'
 import { checkKey } from '../../core/model/key.ts'
 import { atMost, type Limits } from '../../core/definition/limits.ts'
-import { isPassedOnId } from '../../core/model/message.ts'
+import { isPassedOnId, sentPrefix } from '../../core/model/message.ts'
 import type { Payloads } from '../../core/payload/payload.ts'
 import { messagePlaceOf, topicPlace, type Place } from '../../core/payload/place.ts'
 import { refusalOf } from '../../core/payload/refusal.ts'
@@ -68,7 +68,7 @@ export interface PreparedSend<Outcome> {
 }
 
 /** Ids that begin like this are made by the engine, for its own messages. */
-const reservedIds = ['token:', 'ended:', 'refused:', 'broadcast:']
+const reservedIds = ['token:', 'ended:', 'refused:', 'broadcast:', sentPrefix]
 
 /** Checks the payload of a signal. Throws INVALID_NAME, INVALID_OPTION or INVALID_INPUT. @internal */
 export async function signalPayloadOf(

@@ -3,6 +3,7 @@
 import type { Definition, TypedDefinition } from '../../core/definition/definition.ts'
 import type { Topic } from '../../core/definition/declared-topic.ts'
 import type { AbortOption } from '../abort-option.ts'
+import type { AskOptions } from './ask.ts'
 import type { CompleteOptions, CompleteOutcome } from './complete.ts'
 import type {
   DeadLetterOptions,
@@ -56,6 +57,17 @@ export interface Sender {
   ): Promise<{ readonly [At in keyof Workflows]: SettledOperation<RunHandle<OutputOf<Workflows[At]>>> }>
   /** Completes the wait of a token that a run has issued with `ctx.token`. */
   complete(token: string, value?: unknown, options?: CompleteOptions): Promise<CompleteOutcome>
+  /** Makes the wait of such a token fail with this error, which the body can catch. */
+  refuse(token: string, error: unknown, options?: CompleteOptions): Promise<CompleteOutcome>
+  /**
+   * Asks a run: a signal that it answers, once, with `message.reply` or `message.refuse`. The answer is durable, so that a
+   * caller whose process died asks again with the same `id`. Throws ASK_REFUSED, ASK_UNANSWERED if the run ends without an
+   * answer, ASK_TIMEOUT, and RUN_NOT_FOUND.
+   *
+   * @example
+   * const price = await holdfast.ask<number>(run, 'price', { of: 'tea' }, { timeout: '5s' })
+   */
+  ask<Answer = unknown>(to: Target, name: string | Topic, payload?: unknown, options?: AskOptions): Promise<Answer>
 
   /** Performs an operation. Every method that changes something is exactly this. */
   submit<const Given extends Operation>(operation: Given): Promise<OperationResult<Given>>

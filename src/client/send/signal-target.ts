@@ -8,7 +8,7 @@ import { isTerminal, runStatuses } from '../../core/model/run.ts'
 import { shown } from '../../core/text/suggest.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { RunFilter } from '../../store.ts'
-import { adminOf } from '../read/find.ts'
+import { adminOf } from '../../engine/store/store-admin.ts'
 import { idOf, type RunReference } from '../run-reference.ts'
 import { storedKey, warnOfUnknownKey } from '../stored-key.ts'
 

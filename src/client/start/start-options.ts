@@ -1,5 +1,6 @@
 // The options of a start, and how they become part of the row of the run.
 
+import { isDecider, type DeciderDefinition } from '../../core/definition/decider-model.ts'
 import type { Definition } from '../../core/definition/definition.ts'
 import { someTime, toMs, type Duration } from '../../core/definition/duration.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
@@ -125,9 +126,11 @@ export function describeRun(
   input: unknown,
   limits: Limits,
 ): Described {
-  const isPlain = definition.unique === null && definition.tags.length === 0 && definition.metadata === null
+  const isPlain =
+    !isDecider(definition) && definition.unique === null && definition.tags.length === 0 && definition.metadata === null
   if (options === undefined && isPlain) return plain
   const { priority = 0, timeout, expiresIn, idempotencyKey, parent, onConflict = 'error' } = options ?? {}
+  const own = isDecider(definition) ? identityOf(definition, input, options) : null
   if (!Number.isInteger(priority) || Math.abs(priority) > limits.priority) {
     throw new HoldfastError(
       'INVALID_OPTION',
@@ -139,8 +142,9 @@ export function describeRun(
     throw new HoldfastError('INVALID_OPTION', `onConflict must be 'error' or 'return'. Got ${shown(onConflict)}.`)
   }
   return {
-    ...keyOf(options ?? {}, definition, input),
-    idempotencyKey: idempotencyKey === undefined ? null : checkKey(idempotencyKey, 'An idempotency key'),
+    ...(own ?? keyOf(options ?? {}, definition, input)),
+    idempotencyKey:
+      own?.idempotencyKey ?? (idempotencyKey === undefined ? null : checkKey(idempotencyKey, 'An idempotency key')),
     parentId: parent === undefined ? null : checkParent(idOf(parent)),
     tags: tagsOf(options?.tags, definition, limits),
     metadata: metadataOf(options?.metadata, definition),
@@ -149,6 +153,22 @@ export function describeRun(
     timeoutMs: timeout === undefined ? null : toMs(timeout, 'start(…, { timeout })', someTime),
     expiresInMs: expiresIn === undefined ? null : toMs(expiresIn, 'start(…, { expiresIn })', someTime),
   }
+}
+
+/** An instance of a decider is named by its input, in both ways. */
+function identityOf(
+  { type, model }: DeciderDefinition,
+  input: unknown,
+  { key, scope, idempotencyKey }: StartOptions = {},
+): Pick<NewRun, 'key' | 'keyScope' | 'idempotencyKey'> {
+  const given = Object.entries({ key, scope, idempotencyKey }).find(([, value]) => value !== undefined)
+  if (given === undefined) {
+    return { key: model.uniqueKeyOf(input), keyScope: 'workflow', idempotencyKey: model.idOf(input) }
+  }
+  throw new HoldfastError(
+    'INVALID_OPTION',
+    `Decider ${quotedText(type)} reads the id and the unique key of an instance from its input: leave out ${given[0]}.`,
+  )
 }
 
 function tagsOf(given: unknown, { tags }: Definition, limits: Limits): readonly string[] {

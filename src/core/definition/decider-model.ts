@@ -18,6 +18,39 @@ import type { Definition } from './definition.ts'
 import type { RetryPolicy } from './retry.ts'
 import type { Services } from './services.ts'
 
+/** A workflow whose runs are instances of a decider. */
+export interface DeciderDefinition extends Definition {
+  readonly style: 'decider'
+  readonly model: DeciderModel
+}
+
+/** The types of a decider. */
+export interface DeciderTypes {
+  readonly state: unknown
+  readonly input: unknown
+  readonly event: unknown
+  readonly effect: unknown
+  readonly rejection: unknown
+}
+
+/** A decider whose types the compiler knows. */
+export interface TypedDecider<Types extends DeciderTypes = DeciderTypes> extends DeciderDefinition {
+  /** Only for the compiler; there is no such value. */
+  readonly types?: Types & { readonly output: Types['state'] }
+}
+
+/** What became of an input. */
+export type Executed<Types extends DeciderTypes = DeciderTypes> =
+  /** These events followed. `state` is the state after them; of a repeated command, the state now. */
+  | { readonly outcome: 'accepted'; readonly events: readonly Types['event'][]; readonly state: Types['state'] }
+  | { readonly outcome: 'rejected'; readonly rejection: Types['rejection'] }
+  /** The instance was over before: nothing was decided. */
+  | { readonly outcome: 'already-completed' }
+
+export function isDecider(definition: Definition): definition is DeciderDefinition {
+  return definition.style === 'decider' && 'model' in definition
+}
+
 /** A decider, as the engine sees it. */
 export interface DeciderModel {
   readonly type: string
@@ -78,6 +111,8 @@ export interface DeciderInstance {
   readonly timers: readonly ArmedTimer[]
   /** The effects that have no outcome yet, in the order in which they were asked for. */
   readonly effects: readonly PendingEffect[]
+  /** The name of the pending effect that a run performs, or that has given up and may be tried again; null if none is. */
+  effectOf(runId: string): string | null
   /**
    * Folds entries whose texts are at hand (`Payloads.fetch`), in order, from the base or from after the last that was folded.
    * `stale`: they begin with a snapshot that other code has made, and nothing was folded: read from the first entry. Throws
@@ -90,6 +125,8 @@ export interface DeciderInstance {
   committed(at: number): void
   /** No pending batch will be committed. */
   rollBack(): void
+  /** The command that was decided under this id; null if it is not known. */
+  find(command: string): KnownCommand | null
   /** The answer to the repetition of a known command, from the entries of its first decision: from `seq` on. */
   recall(known: KnownCommand, entries: readonly Entry[]): Accepted | Rejected | Failed
 }
@@ -100,14 +137,20 @@ export type Offer =
   | { readonly kind: 'call'; readonly input: unknown; readonly command: string | null }
   /** It came into the mailbox at that time; its id is the id of its command. `read` throws if it cannot be read. */
   | { readonly kind: 'message'; readonly id: string; readonly at: number; readonly read: () => unknown }
-  /** A side effect was performed, and returned this. */
-  | { readonly kind: 'performed'; readonly name: string; readonly meta: AttemptMeta; readonly result: unknown }
+  /** A side effect was performed, and returned this. `message` is the id of the message that reports it, if one does. */
+  | {
+      readonly kind: 'performed'
+      readonly name: string
+      readonly message?: string
+      readonly meta: AttemptMeta
+      readonly result: unknown
+    }
   /** A side effect gave up, with the error of its last attempt. */
   | {
       readonly kind: 'gave-up'
       readonly name: string
+      readonly message?: string
       readonly meta: AttemptMeta
-      readonly effect: unknown
       readonly error: unknown
     }
 
@@ -183,8 +226,7 @@ export interface EffectRequest {
   readonly name: string
   readonly type: string
   readonly idempotencyKey: string
-  /** The text of the effect for the place of its entry. */
-  readonly data: string
+  readonly effect: unknown
   /** Effects of an instance with the same order key are performed one after the other; null if the order does not matter. */
   readonly order: string | null
 }

@@ -1,13 +1,15 @@
 // The interface between a style and the worker: a definition that can open a frame for a run, and the host that the worker
 // provides. The worker knows nothing else of the three styles.
 
-import type { Entry } from '../model/entry.ts'
+import type { AttemptMeta, Entry } from '../model/entry.ts'
+import type { Limits } from './limits.ts'
 import type { Message } from '../model/message.ts'
 import type { NewRun } from '../model/new-run.ts'
 import type { Payloads } from '../payload/payload.ts'
 import type { Ports } from '../runtime/ports.ts'
 import type { KeyScope } from '../model/key.ts'
 import type { Lease, Run, TerminalStatus, ControlRequest } from '../model/run.ts'
+import type { Committed } from '../rules/judge.ts'
 import type { OnCrashes } from '../rules/claims/takeover.ts'
 import type { Continuation, Transition } from '../model/transition.ts'
 
@@ -40,6 +42,8 @@ export interface Definition {
   readonly metadata: Readonly<Record<string, unknown>> | null
   /** Turns the argument of `start` into the input that the run sees, or throws. */
   readonly validate: (input: unknown) => unknown
+  /** Definitions of the runs that its own runs need: they are registered together with it. @default none */
+  readonly parts?: readonly Definition[]
   /** Prepares the execution of a run that this process holds. Nothing happens before `start`. */
   open(host: Host, claim: Claim): Frame
 }
@@ -168,6 +172,23 @@ export interface Host {
   mailbox(runId: string, names: readonly string[] | null): Promise<MailboxRead>
   /** Checks and encodes a run that is to be started, and gives it an id. Rejects if it is invalid. */
   prepare(child: NewChild): NewRun | Promise<NewRun>
+  /** The run of a type that has a business key, else the one that had it last; null if there never was one. */
+  receiver(key: { readonly type: string; readonly key: string }): Promise<string | null>
+  /** How many unread messages a receiver may have when a run sends to it. */
+  readonly limits: Pick<Limits, 'mailbox' | 'retained'>
+  /**
+   * Reads the whole journal of a run that this process holds, from its first entry to that one. @default a journal is only
+   * read from its base on
+   */
+  journal?(runId: string, upTo: number): Promise<readonly Entry[]>
+  /**
+   * Commits the end of a side effect together with the entries that its instance decides because of it. Rejects as `commit`
+   * does, or with the error of the decider if it cannot decide the outcome: then nothing was committed. @default the end is
+   * committed by itself, and the instance finds it in its mailbox
+   */
+  settle?(outcome: EffectOutcome, end: Transition): Promise<Acknowledged>
+  /** Has an input decided by an instance of a decider. @default functions cannot do that here */
+  execute?(decider: Definition, input: unknown, options: { readonly commandId: string }): Promise<unknown>
   /** An id for a transition, unique over all processes. */
   transitionId(): string
   /** Rejects with LEASE_LOST, STALE_WRITE, RUN_CANCELLING, RUN_TIMEOUT, RUN_RESUMED or RUN_EXISTS when the store refuses. */
@@ -179,6 +200,17 @@ export interface Host {
    * themselves
    */
   readonly tokenKey?: string | null
+}
+
+/** The outcome of a side effect that an instance of a decider has asked for. */
+export interface EffectOutcome {
+  /** The run of the instance. */
+  readonly runId: string
+  readonly instance: { readonly type: string; readonly version: number; readonly id: string }
+  /** The name of its entry in the journal of the instance: `charge#17`. */
+  readonly name: string
+  readonly meta: AttemptMeta
+  readonly result: { readonly value: unknown } | { readonly effect: unknown; readonly error: unknown }
 }
 
 /** An attempt of a step, of its undo or of a body that failed, and is followed by another one. */
@@ -195,7 +227,7 @@ export interface FailedAttempt {
 /** A run that another one starts. */
 export interface NewChild {
   readonly parentId: string
-  readonly workflow: Definition
+  readonly workflow: Definition | string
   readonly input: unknown
   /** The options of `ctx.child` or `ctx.start`, not checked yet, without those that the parent run supplies. */
   readonly options: Readonly<Record<string, unknown>>
@@ -229,4 +261,8 @@ export interface Acknowledged {
   readonly inbox: number
   readonly released: boolean
   readonly controlRequest: ControlRequest | null
+  /** The runs that it has started and leased. Left out if there are none. */
+  readonly leased?: readonly Run[]
+  /** The answer to the transition that it settles. Left out if it settles none. */
+  readonly settled?: Committed
 }

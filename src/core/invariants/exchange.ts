@@ -1,7 +1,8 @@
 // The invariants of waits on runs and topics: a waiting run has been notified of everything that already happened. A message
 // wakes a waiting run, so a wait that outlives its condition is a lost wake-up.
 
-import { isFrom, type Chore } from '../model/chore.ts'
+import { isFrom, type Chore, sendTarget } from '../model/chore.ts'
+import { outgoingOf } from '../rules/messages/send.ts'
 import type { WaitRow } from '../rules/messages/unit-of-work.ts'
 import { isTerminal } from '../model/run.ts'
 import type { Broadcast } from '../model/topic.ts'
@@ -90,9 +91,44 @@ const leftoversSettled: ExchangeInvariant = {
   },
 }
 
+const sentDelivered: ExchangeInvariant = {
+  name: 'sent_delivered',
+  kind: 'S',
+  about: 'A signal that a run has sent to a live run is in its mailbox, unless a chore has yet to deliver it.',
+  check({ chores }, states) {
+    const owed = new Map(chores.filter(({ kind }) => kind === 'send').map(({ target, position }) => [target, position]))
+    const arrived = new Map(states.flatMap((state) => mailboxOf(state)))
+    return states.flatMap(({ run, entries }) => {
+      const lost = entries.find((entry) => {
+        const outgoing = outgoingOf(run.id, entry.seq, entry)
+        const there = outgoing === null ? undefined : arrived.get(outgoing.to.name)
+        if (outgoing === null || there === undefined || there.since >= entry.at) return false
+        const from = owed.get(sendTarget(run.id, outgoing.to)) ?? Number.POSITIVE_INFINITY
+        return !there.ids.has(outgoing.message.id) && entry.seq < from
+      })
+      return lost === undefined
+        ? []
+        : [{ runId: run.id, message: `the signal of its entry ${lost.seq} did not arrive` }]
+    })
+  },
+}
+
+/** The ids of all messages of a run, if it has lived without a break since it was started. */
+function mailboxOf({ run, entries, messages, taken }: RunState): [string, Arrived][] {
+  const hasEnded = isTerminal(run.status) || run.deletedAt !== null || entries.some(({ kind }) => kind === 'retried')
+  if (hasEnded || taken === undefined) return []
+  return [[run.id, { since: run.createdAt, ids: new Set([...messages, ...taken].map(({ id }) => id)) }]]
+}
+
+interface Arrived {
+  readonly since: number
+  readonly ids: ReadonlySet<string>
+}
+
 export const exchangeInvariants: readonly ExchangeInvariant[] = [
   endNotified,
   queueNotStuck,
   lateCatchUp,
   leftoversSettled,
+  sentDelivered,
 ]

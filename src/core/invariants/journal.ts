@@ -51,11 +51,14 @@ export const baseIsInput: RunInvariant = {
   name: 'base_is_input',
   kind: 'S',
   about:
-    'The `base` of a run is its last `started` or `continued` entry, and the run is of the type and version that it names.',
+    'The `base` of a run is its last `started` or `continued` entry, or a snapshot after it, and the run is of the type and version that it names.',
   check({ run, entries }) {
     const input = entries.findLast((entry) => isKind(entry, 'started', 'continued'))
-    if (input?.seq !== run.base) return `base is ${run.base}, and the last input is entry ${input?.seq ?? 'none'}`
-    if (!isKind(input, 'continued')) return null
+    const isSnapshot = input !== undefined && run.base > input.seq && entries[run.base - 1]?.kind === 'snapshot'
+    if (input?.seq !== run.base && !isSnapshot) {
+      return `base is ${run.base}, and the last input is entry ${input?.seq ?? 'none'}`
+    }
+    if (input === undefined || !isKind(input, 'continued')) return null
     const { type, version } = input.meta
     const isSame = type === run.type && version === run.version
     return isSame ? null : `it goes on as ${type} ${version}, and the row says ${run.type} ${run.version}`

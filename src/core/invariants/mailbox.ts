@@ -110,10 +110,11 @@ export const timerIsSet: RunInvariant = {
 export const waitsForSomething: RunInvariant = {
   name: 'waits_for_something',
   kind: 'S',
-  about: 'A run that waits without being due has registered a wait that is not over.',
+  about: 'A run that waits without being due has registered a wait that is not over, or decides inputs.',
   check(state) {
     const { status, due, deletedAt } = state.run
     if (status !== 'waiting' || due !== null || deletedAt !== null) return null
+    if (state.entries.some(({ kind }) => kind === 'input' || kind === 'snapshot')) return null
     return openWaits(state).length > 0 ? null : 'it waits for nothing'
   },
 }

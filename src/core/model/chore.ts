@@ -45,6 +45,16 @@
 //          While a run is late, new broadcasts go to all other subscribers at once and skip that one, and the topic deletes no
 //          broadcast. A run that unsubscribes or ends before its turn gets nothing, as with `topic`; no run gets an expired
 //          broadcast.
+// `send`   A run has sent a message that could not be delivered with its commit: a foreign transaction has locked the run or the
+//          topic that it is for, or that takes no more now (`limits.mailbox`, `limits.retained`). The target of the chore
+//          names the sender and the receiver, so that no receiver delays what is sent to another. The messages are entries of
+//          the sender's journal, and are delivered in its order.
+//            (none)     → position    the message of that entry could not be delivered: it is the first of those
+//            position   → position    a page of the journal was read, up to there; or the same message has to wait again
+//            position   → (none)      the journal has no later entry
+//          While there is such a chore, what the run sends to that receiver is only appended to its journal. A receiver that
+//          has ended, or does not exist, gets its messages by the rules for late ones, and so ends the chore. The chore goes
+//          on when the sender has ended.
 //
 // A foreign transaction may have locked a run that only receives something: a waiting run, or a child. A store that has such locks
 // skips it (`UnitOfWork.canHave`), and the rest is done without it: no end and no broadcast, and nothing behind them, waits for a
@@ -56,15 +66,15 @@
 import type { Broadcast } from './topic.ts'
 
 export interface Chore {
-  readonly kind: 'end' | 'messages' | 'topic' | 'late'
-  /** The id of a run, or the name of a topic. */
+  readonly kind: 'end' | 'messages' | 'topic' | 'late' | 'send'
+  /** The id of a run, or the name of a topic; of `send` both parties: see `partiesOf`. */
   readonly target: string
   /**
-   * Of the last message that is settled; of the broadcast that is being passed on. Of `end` and `late`: 1 if the current
-   * pass has skipped a run, and 0 if not.
+   * Of the last message that is settled; of the broadcast that is being passed on; of the first entry that may have to be
+   * delivered. Of `end` and `late`: 1 if the current pass has skipped a run, and 0 if not.
    */
   readonly position: number
-  /** The last run that got it; null if none has, and always null for `messages`. */
+  /** The last run that got it; null if none has, and always null for `messages` and `send`. */
   readonly after: WaitPosition | null
 }
 
@@ -100,6 +110,8 @@ export interface PageLimits {
    * messages.
    */
   readonly passedOn: number
+  /** Entries of the sender's journal that one page of a chore reads for what is to be delivered. */
+  readonly sent: number
 }
 
 export const defaultPageLimits: PageLimits = {
@@ -111,6 +123,7 @@ export const defaultPageLimits: PageLimits = {
   passedOn: 10,
   late: 100,
   missed: 50,
+  sent: 500,
 }
 
 /** How much each end settles, if one transaction may have this many ends. */
@@ -132,7 +145,7 @@ const comeBack = { part: 1 / 8, leastMs: 200, mostMs: 60_000 } as const
 /** The pause before skipped subscribers are tried again. Their topic keeps more broadcasts for them meanwhile. */
 export const lateAgainMs = 1_000
 
-/** When to try skipped runs again, of an end that happened then. */
+/** When to try skipped receivers again, of an end or a message of that time. */
 export function comeBackAt(happenedAt: number, now: number): number {
   const { part, leastMs, mostMs } = comeBack
   return now + Math.round(Math.min(Math.max((now - happenedAt) * part, leastMs), mostMs))
@@ -188,3 +201,24 @@ export function isAfter({ openedAt, runId }: WaitPosition, place: WaitPosition |
 export function hasExpired({ expiresAt }: Pick<Broadcast, 'expiresAt'>, now: number): boolean {
   return expiresAt !== null && expiresAt <= now
 }
+
+/** A run or a topic that a message is for. */
+export interface Receiver {
+  readonly kind: 'run' | 'topic'
+  /** The id of the run, or the name of the topic. */
+  readonly name: string
+}
+
+/** The target of the chore that delivers what a run could not send to a receiver at once. */
+export function sendTarget(senderId: string, { kind, name }: Receiver): string {
+  return `${senderId}${kind === 'topic' ? topicMark : ' '}${name}`
+}
+
+/** The run that sends, and its receiver, of the target of such a chore. */
+export function partiesOf(target: string): { readonly senderId: string; readonly receiver: Receiver } {
+  const kind = target.charAt(idLength) === topicMark ? 'topic' : 'run'
+  return { senderId: target.slice(0, idLength), receiver: { kind, name: target.slice(idLength + 1) } }
+}
+
+const topicMark = '/'
+const idLength = 36

@@ -37,6 +37,7 @@ export function isMessageKind(kind: unknown): kind is MessageKind {
 const kinds: Readonly<Record<MessageKind, true>> = {
   signal: true,
   'topic-signal': true,
+  failure: true,
   broadcast: true,
   ended: true,
   refused: true,

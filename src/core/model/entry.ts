@@ -2,7 +2,7 @@
 // that it belongs to (`charge`, `charge#2`, `eu/charge`), `meta` holds the fields that the engine itself reads, `data` the
 // user's payload after the codec. A store keeps all three without interpreting them.
 
-import type { Crowded, Ended, MessageKind, Refused } from './message.ts'
+import type { Crowded, Ended, MessageKind, Refused, BroadcastMeta, ReplyMeta, SignalMeta } from './message.ts'
 import type { PauseReason } from './run.ts'
 import type { RecordedCondition } from './wait-condition.ts'
 
@@ -65,8 +65,20 @@ export type Draft =
   | { readonly kind: 'timer-failed'; readonly name: string; readonly meta: AttemptMeta; readonly data: string }
   /** A decider started another run: `name` is its type. Its input is in its own journal. */
   | { readonly kind: 'start-sent'; readonly name: string; readonly meta: null; readonly data: null }
-  /** A decider sent a signal: `name`. Its payload is in the mailbox of its target. */
-  | { readonly kind: 'signal-sent'; readonly name: string; readonly meta: null; readonly data: null }
+  /**
+   * A signal was sent with this entry. `name` is the identity of the call, or the name of the signal if a decider sent it;
+   * `data` is its payload. Both others are null if there was no run to send it to.
+   */
+  | {
+      readonly kind: 'signal-sent'
+      readonly name: string
+      readonly meta: SignalMeta | null
+      readonly data: string | null
+    }
+  /** The same of a broadcast to a topic. */
+  | { readonly kind: 'broadcast-sent'; readonly name: string; readonly meta: BroadcastMeta; readonly data: string }
+  /** A message that the run has taken was answered: `data` is the answer, or the error with which it was refused. */
+  | { readonly kind: 'replied'; readonly name: string; readonly meta: ReplyMeta; readonly data: string }
   /** The fold of all entries before it: `data`. Nothing depends on it: without it the journal is read from its beginning. */
   | { readonly kind: 'snapshot'; readonly name: null; readonly meta: SnapshotMeta; readonly data: string }
   /** A line of the run's own log. */
@@ -136,6 +148,8 @@ const kinds: Readonly<Record<Draft['kind'], true>> = {
   'timer-failed': true,
   'start-sent': true,
   'signal-sent': true,
+  'broadcast-sent': true,
+  replied: true,
   snapshot: true,
   logged: true,
   issued: true,
@@ -376,7 +390,7 @@ export interface Drift {
 }
 
 export interface FoundCall {
-  readonly kind: 'step' | 'wait'
+  readonly kind: 'step' | 'wait' | 'send'
   readonly name: string
   /** The file, line and column of the call; null if they are not known. */
   readonly place: string | null

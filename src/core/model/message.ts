@@ -2,7 +2,7 @@
 // are in one mailbox, so there is one way in which a run is woken from outside.
 
 import { isTerminal, type Run, type RunStatus } from './run.ts'
-import type { Broadcast, MessagePolicy } from './topic.ts'
+import type { Broadcast, MessagePolicy, TopicRules } from './topic.ts'
 
 export interface Message {
   /** Client-made, unique within its run. */
@@ -29,6 +29,8 @@ export type MessageKind =
   | 'signal'
   /** A client sent it to this run under the name of a topic, whose policy applies. */
   | 'topic-signal'
+  /** The wait of a completion token is to fail: the payload is the error. */
+  | 'failure'
   /** A topic passed it on. */
   | 'broadcast'
   /** A run that this one watches has ended, or never existed. */
@@ -38,6 +40,9 @@ export type MessageKind =
    * another subscriber: `name` is the topic.
    */
   | 'refused'
+
+/** The name of the messages that bring an input to an instance of a decider. */
+export const inputName = 'input'
 
 /** How many messages are read at once: of a whole mailbox, or of each name that was asked for. */
 export const messagesAtOnce = 1_000
@@ -157,4 +162,52 @@ export function originOf(id: string): { readonly id: string; readonly runId: str
 /** Whether the id has the form that is reserved for messages that the engine passes on. */
 export function isPassedOnId(id: string): boolean {
   return passedOn.test(id)
+}
+
+// What a run sends: signals to runs, broadcasts to topics, and answers. The entry of the sender's journal is the message: it has
+// all that a store needs to deliver it, so a message that could not be delivered with the commit that sent it is read again
+// from there. Its id follows from the run and the number of the entry, so no message is ever sent twice. Its payload is encoded
+// for the place where it will be read: the mailbox of its target, or its topic.
+
+/** A signal that a run sends to a run. */
+export interface SignalMeta {
+  /** The run that it is for. */
+  readonly to: string
+  /** The name of the signal, or of the topic in whose name it was sent. */
+  readonly signal: string
+  readonly kind: 'signal' | 'topic-signal'
+  readonly policy: MessagePolicy | null
+  /** It waits while this many messages lie unread in the mailbox of its target. @default any number */
+  readonly mostUnread?: number
+}
+
+/** A broadcast that a run sends to a topic. */
+export interface BroadcastMeta {
+  readonly topic: TopicRules
+  readonly policy: MessagePolicy | null
+  /** No run gets it after that time, counted from the commit of the entry; null for never. */
+  readonly expiresInMs: number | null
+  /** It waits while its topic keeps this many broadcasts that a run may still get. @default any number */
+  readonly mostKept?: number
+}
+
+/** An answer to a message. */
+export interface ReplyMeta {
+  /** The id of the message. */
+  readonly to: string
+  /** The answer is an error. */
+  readonly refused?: true
+}
+
+/** Every id of a message that a run has sent begins like this. */
+export const sentPrefix = 'sent:'
+
+/** The id of the message that a run sends with the entry of that number. */
+export function sentMessageId(runId: string, seq: number): string {
+  return `${sentPrefix}${runId}:${seq}`
+}
+
+/** Whether a transition that appends this entry sends a message. */
+export function isSending({ kind }: { readonly kind: string }): boolean {
+  return kind === 'signal-sent' || kind === 'broadcast-sent'
 }

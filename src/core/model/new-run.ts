@@ -49,4 +49,6 @@ export interface Started {
    * its session is alive.
    */
   readonly run: Run
+  /** The children of a decided start that are leased as it asked. Left out if there are none. */
+  readonly leased?: readonly Run[]
 }

@@ -72,6 +72,14 @@ export function shardOf(id: string): number {
   return Number.parseInt(checked(id).slice(15, 18), 16)
 }
 
+/**
+ * The id of a run that another one starts, made from the id of that run and a hash of its reason in hexadecimal digits: the
+ * same every time. It has the time and the shard of the other id, and 60 bits of the hash.
+ */
+export function derivedRunId(id: string, hash: string): string {
+  return `${checked(id).slice(0, 18)}-8${hash.slice(0, 3)}-${hash.slice(3, 15)}`
+}
+
 /** No id of ours is as high. */
 const beyond = 'ffffffff-ffff-8000-8000-000000000000'
 

@@ -18,6 +18,7 @@
 //              → cancelled  a cancellation that does not wait for the holder
 //   waiting    → running    a condition came true and a worker claimed it
 //              → pending    its timeout is over, and it has something to undo before it fails
+//              → succeeded, failed   a process that does not hold it decided its last input
 //              → paused, cancelling, cancelled, failed   as for pending
 //   paused     → pending    resumed
 //              → cancelling, cancelled   cancelled while paused
@@ -35,7 +36,7 @@ export type RunStatus =
 const moves: Readonly<Record<RunStatus, readonly RunStatus[]>> = {
   pending: ['running', 'paused', 'cancelling', 'cancelled', 'failed'],
   running: ['waiting', 'pending', 'succeeded', 'failed', 'paused', 'cancelling', 'cancelled'],
-  waiting: ['running', 'pending', 'paused', 'cancelling', 'cancelled', 'failed'],
+  waiting: ['running', 'pending', 'succeeded', 'failed', 'paused', 'cancelling', 'cancelled'],
   paused: ['pending', 'cancelling', 'cancelled'],
   cancelling: ['cancelling', 'cancelled'],
   succeeded: [],
@@ -182,8 +183,9 @@ export interface Run {
 }
 
 /** A token holds only while the run is running or cancelling, and session and token both match. */
-export function holds(run: Pick<Run, 'status' | 'session' | 'token'>, lease: Lease): boolean {
+export function holds(run: Pick<Run, 'status' | 'session' | 'token'>, lease: Lease | null): boolean {
   return (
+    lease !== null &&
     (run.status === 'running' || run.status === 'cancelling') &&
     run.session === lease.session &&
     run.token === lease.token

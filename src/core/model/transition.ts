@@ -1,5 +1,5 @@
 // A transition: an atomic, fenced append to one run's journal together with the change of the run's row. It is the only way
-// in which a holder changes its run.
+// in which a holder changes its run, and in which a process that does not hold a waiting run decides an input for it.
 //
 // Transitions of one run that queue up behind a flush are merged into one, because two rows of one run in a single UPDATE
 // corrupt silently. Merging is associative, and the merged transition does what the two would have done one after the other.
@@ -17,6 +17,7 @@ import type { Due } from './due.ts'
 import type { Damaged, Draft } from './entry.ts'
 import type { WaitTarget } from './wait-target.ts'
 import type { NewRun } from './new-run.ts'
+import { isSending } from './message.ts'
 import { mayMove, type Lease, type Run, type RunStatus, type UndoState } from './run.ts'
 
 /** The most entries of a transition, merged or not. */
@@ -77,9 +78,13 @@ export interface Transition {
   readonly guard: {
     /** The run's `seq` before this transition. */
     readonly seq: number
-    readonly lease: Lease
+    /** Null: the run waits, nobody holds it, and `seq` alone is the fence. It stays `waiting` then, or ends. */
+    readonly lease: Lease | null
   }
-  /** At least one entry, except when the run is parked again and nothing new happened. */
+  /**
+   * At least one entry, except when the run is parked again and nothing new happened. Entries of messages that the run sends
+   * (`core/model/message.ts`) are delivered with the commit.
+   */
   readonly append: readonly Draft[]
   /** The status that it leads to, or null for a checkpoint: the run stays leased. */
   readonly status: NextStatus | null
@@ -114,6 +119,16 @@ export interface Transition {
    * It carries out a control request, and is refused if the request was withdrawn. @default it is the holder's own decision
    */
   readonly applies?: 'pause' | null
+  /**
+   * The number of a snapshot among its entries: the next load begins there. @default null, the base stays as it is
+   */
+  readonly base?: number | null
+  /**
+   * Only for a success or a failure: the transition with which the parent of this run records that outcome, without a lease of
+   * its own. If both are in order, both take effect, and the parent gets no message of the end. If only this one is, this one
+   * takes effect alone. @default null, it settles nothing
+   */
+  readonly settles?: Transition | null
 }
 
 /** How far a parked run has read its mailbox, and which messages it wants. */
@@ -144,23 +159,40 @@ export interface Outbound {
 export interface ChildBond {
   /** Its parent watches it. */
   readonly awaited: boolean
-  /** What happens to it when its parent ends first. */
+  /**
+   * What happens to it when its parent ends first. `cancel`: it is cancelled; but an effect of a decider goes on, unless its
+   * instance was cancelled or removed.
+   */
   readonly onParentEnd: 'cancel' | 'abandon'
 }
 
 /** A run that is started by another one. */
 export interface ChildStart extends ChildBond {
-  /** Its `parentId` is the run that starts it. It is not leased. */
+  /** Its `parentId` is the run that starts it. If it is leased, a process that has a slot for it performs it without a claim. */
   readonly run: NewRun
+}
+
+/** The same, but no child is leased: inside a transaction of a user nothing is. */
+export function withoutLeases(transition: Transition): Transition {
+  const { outbound = null, settles = null } = transition
+  if (outbound === null && settles === null) return transition
+  const unleased = (start: ChildStart): ChildStart => ({ ...start, run: { ...start.run, lease: null } })
+  return {
+    ...transition,
+    outbound: outbound === null ? null : { ...outbound, starts: outbound.starts.map(unleased) },
+    settles: settles === null ? null : withoutLeases(settles),
+  }
 }
 
 /** Parking without an entry leaves no id behind, but only its holder can have parked a run under that token. */
 export function isParkedBy(run: Pick<Run, 'status' | 'token' | 'seq'>, { append, guard }: Transition): boolean {
-  return append.length === 0 && run.status === 'waiting' && run.token === guard.lease.token && run.seq === guard.seq
+  const { seq, lease } = guard
+  return append.length === 0 && run.status === 'waiting' && run.token === lease?.token && run.seq === seq
 }
 
 /** Throws at a transition that only a defect of the engine could send for a run in this status. */
 export function assertLegal(from: RunStatus, transition: Transition): void {
+  if (transition.guard.lease === null) return assertLegalUnheld(transition)
   const { runId, append, status, parkIf, continues, outbound } = transition
   if (append.length === 0 && status !== 'waiting') throw bug('A transition appends nothing', { runId })
   // Without an entry its repetition could not be recognised, and its outbound effects would happen twice.
@@ -174,6 +206,33 @@ export function assertLegal(from: RunStatus, transition: Transition): void {
   }
   if (continues !== null && append.at(-1)?.kind !== 'continued') {
     throw bug('A run that begins anew needs an input', { runId })
+  }
+  assertBase(transition)
+  assertSettles(transition)
+}
+
+/** A process that does not hold the run decides an input: it reads no mailbox, and undoes nothing. */
+function assertLegalUnheld(transition: Transition): void {
+  const { runId, append, status, parkIf, continues, undo, takes, applies = null, settles = null } = transition
+  if (append.length === 0) throw bug('A transition without a lease appends nothing', { runId })
+  if (status !== 'waiting' && status !== 'succeeded' && status !== 'failed') {
+    throw bug(`A transition without a lease leads to ${String(status)}`, { runId })
+  }
+  const isHolders = takes.length > 0 || [parkIf, continues, undo, applies, settles].some((one) => one !== null)
+  if (isHolders) throw bug('A transition without a lease does what only a holder does', { runId })
+  assertBase(transition)
+}
+
+function assertBase({ runId, guard, append, base = null }: Transition): void {
+  if (base === null || append[base - guard.seq - 1]?.kind === 'snapshot') return
+  throw bug('The base moves to an entry that is no snapshot', { runId, base })
+}
+
+function assertSettles({ runId, status, settles = null }: Transition): void {
+  if (settles === null) return
+  if (status !== 'succeeded' && status !== 'failed') throw bug('A run without an outcome settles something', { runId })
+  if (settles.guard.lease !== null || settles.runId === runId) {
+    throw bug('A run settles with a lease, or itself', { runId })
   }
 }
 
@@ -261,19 +320,28 @@ export function undoAfter(before: UndoState, said: UndoState | null): UndoState 
   return said === null || before === 'due' ? before : said
 }
 
+/** Whether it sends messages, to runs or to topics: its entries say which. */
+export function sends({ append }: Pick<Transition, 'append'>): boolean {
+  return append.some(isSending)
+}
+
 /** Whether `second` may be merged into `first`. */
 export function mayMerge(first: Transition, second: Transition): boolean {
   return (
     first.runId === second.runId &&
-    first.status === null &&
+    // Without a lease the run waits after the first, and so the second may follow.
+    first.status === (first.guard.lease === null ? 'waiting' : null) &&
     first.continues === null &&
     (first.outbound ?? null) === null &&
-    first.guard.lease.token === second.guard.lease.token &&
-    first.guard.lease.session === second.guard.lease.session &&
+    isSameLease(first.guard.lease, second.guard.lease) &&
     first.guard.seq + first.append.length === second.guard.seq &&
     // The caller checks the size of the whole: measuring it here would cost at every merge.
     first.append.length + second.append.length <= mostEntries
   )
+}
+
+function isSameLease(one: Lease | null, other: Lease | null): boolean {
+  return one === null || other === null ? one === other : one.token === other.token && one.session === other.session
 }
 
 /** One transition with the effects of the two, one after the other. */
@@ -295,5 +363,7 @@ export function mergeTransitions(first: Transition, second: Transition): Transit
     keyId: second.keyId ?? first.keyId ?? null,
     applies: second.applies ?? null,
     feed: first.feed ?? false,
+    base: second.base ?? first.base ?? null,
+    settles: second.settles ?? null,
   }
 }

@@ -106,6 +106,8 @@ export function isAnsweredBy(condition: RecordedCondition, kind: MessageKind): b
   switch (condition.kind) {
     case 'signal':
       if (kind === 'refused') return condition.topic !== undefined
+      // Only the wait of a completion token can be failed.
+      if (kind === 'failure') return condition.topic === undefined
       return kind === 'signal' || kind === 'topic-signal' || kind === 'broadcast'
     case 'run':
     case 'start':

@@ -6,8 +6,16 @@
 // run, or at its topic, which delivers the same text to all subscribers. A receiver encodes the payload anew for its own
 // entry.
 
-import type { EntryKind } from '../model/entry.ts'
-import { originOf, sentId, type Ended, type Message } from '../model/message.ts'
+import type { Draft, Entry, EntryKind } from '../model/entry.ts'
+import {
+  originOf,
+  sentId,
+  type Ended,
+  type Message,
+  sentMessageId,
+  type BroadcastMeta,
+  type SignalMeta,
+} from '../model/message.ts'
 import { quotedText } from '../text/printable.ts'
 
 /** Where a payload stands. */
@@ -26,7 +34,10 @@ export interface Place {
 }
 
 /** The kind of an entry, or of a message with a payload of its own. */
-export type PlaceKind = EntryKind | 'signal' | 'topic-signal' | 'broadcast'
+export type PlaceKind = EntryKind | SignalKind | 'broadcast'
+
+/** The kind of a message that a client sends to a run. */
+type SignalKind = 'signal' | 'topic-signal' | 'failure'
 
 /** For codecs that only look at values. */
 export const nowhere: Place = { namespace: '', runId: '', seq: 0, kind: 'recorded', name: null, id: null }
@@ -34,7 +45,7 @@ export const nowhere: Place = { namespace: '', runId: '', seq: 0, kind: 'recorde
 /** The payload of a message to a run. */
 export function messagePlaceOf(
   namespace: string,
-  { kind, runId, name, id }: Pick<Message, 'runId' | 'name' | 'id'> & { readonly kind: 'signal' | 'topic-signal' },
+  { kind, runId, name, id }: Pick<Message, 'runId' | 'name' | 'id'> & { readonly kind: SignalKind },
 ): Place {
   return { namespace, runId, seq: 0, kind, name, id }
 }
@@ -53,7 +64,27 @@ export function topicPlace(namespace: string, topic: string, id: string): Place 
 export function messagePlace(namespace: string, message: Message): Place {
   const { kind, runId, name, id } = message
   if (kind === 'broadcast') return topicPlace(namespace, name, sentId(message))
-  return messagePlaceOf(namespace, { kind: kind === 'topic-signal' ? kind : 'signal', runId, name, id })
+  return messagePlaceOf(namespace, {
+    kind: kind === 'topic-signal' || kind === 'failure' ? kind : 'signal',
+    runId,
+    name,
+    id,
+  })
+}
+
+/** The payload of an entry: that of a message which the run sends is read where it arrives. */
+export function entryPlace(
+  namespace: string,
+  runId: string,
+  seq: number,
+  entry: Pick<Draft | Entry, 'kind' | 'name'> & { readonly meta: unknown },
+): Place {
+  const { kind, name, meta } = entry
+  const id = sentMessageId(runId, seq)
+  if (kind === 'broadcast-sent') return topicPlace(namespace, (meta as BroadcastMeta).topic.name, id)
+  if (kind !== 'signal-sent' || meta === null) return { namespace, runId, seq, kind, name, id: null }
+  const { to, signal, kind: sentAs } = meta as SignalMeta
+  return messagePlaceOf(namespace, { kind: sentAs, runId: to, name: signal, id })
 }
 
 /** The payload with which that run has ended: that of its last entry. */

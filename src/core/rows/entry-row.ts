@@ -90,7 +90,9 @@ const forms: Readonly<Record<Draft['kind'], Form>> = {
   'timer-cancelled': { name: 'always', data: 'never', meta: isAnything },
   'timer-failed': ofStep,
   'start-sent': { name: 'always', data: 'never', meta: isAnything },
-  'signal-sent': { name: 'always', data: 'never', meta: isAnything },
+  'signal-sent': { name: 'always', data: 'maybe', meta: isSignal },
+  'broadcast-sent': { name: 'always', data: 'always', meta: isBroadcast },
+  replied: { ...ofCall, meta: (meta) => typeof membersOf(meta)['to'] === 'string' },
   snapshot: { name: 'never', data: 'always', meta: (meta) => typeof membersOf(meta)['fingerprint'] === 'string' },
   logged: ofCall,
   issued: ofCall,
@@ -181,6 +183,29 @@ function isPause(meta: unknown): boolean {
 function isPlaced(value: unknown): boolean {
   const { seq, name } = membersOf(value)
   return isWhole(seq) && isTextOrNull(name)
+}
+
+/** A signal that was sent to no run has neither meta nor payload. */
+function isSignal(meta: unknown, data: unknown): boolean {
+  if (meta === null || data === null) return meta === data
+  const { to, signal, kind, policy } = membersOf(meta)
+  const isKind = kind === 'signal' || kind === 'topic-signal'
+  return typeof to === 'string' && typeof signal === 'string' && isKind && isPolicy(policy)
+}
+
+function isBroadcast(meta: unknown): boolean {
+  const { topic, policy, expiresInMs } = membersOf(meta)
+  const { name, delivery } = membersOf(topic)
+  const isTopic =
+    typeof name === 'string' && (delivery === 'all' || delivery === 'one') && areNumbers(topic, 'retainMs')
+  return isTopic && isPolicy(policy) && (expiresInMs === null || isWhole(expiresInMs))
+}
+
+function isPolicy(policy: unknown): boolean {
+  if (policy === null) return true
+  const { onUnread, delivery } = membersOf(policy)
+  if (onUnread === 'dead-letter') return true
+  return onUnread === 'broadcast' && (delivery === 'all' || delivery === 'one') && areNumbers(policy, 'retainMs')
 }
 
 function isWaiting(meta: unknown): boolean {

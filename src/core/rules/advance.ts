@@ -1,4 +1,4 @@
-// The effect of a holder's transition on the row of its run. Stores that keep rows as such write the result.
+// The effect of a transition on the row of its run. Stores that keep rows as such write the result.
 
 import { isTerminal, type Readiness, type Run } from '../model/run.ts'
 import { undoAfter, type NextStatus, type Transition } from '../model/transition.ts'
@@ -11,13 +11,14 @@ export type AdvanceColumns = Pick<
 >
 
 export function advanceColumns(row: Run, transition: Transition, now: number): AdvanceColumns {
-  const { append, undo, continues, keyId = null } = transition
+  const { guard, append, undo, continues, keyId = null, base = null } = transition
   const seq = row.seq + append.length
   const isUnbound = undo === 'due'
   const { type, version, feed } = continues ?? row
   return {
     seq,
-    crashes: 0,
+    // Only a holder shows that the run does not crash its holders.
+    crashes: guard.lease === null ? row.crashes : 0,
     updatedAt: now,
     keyId: keyId ?? row.keyId,
     undo: continues === null ? undoAfter(row.undo, undo) : 'none',
@@ -26,7 +27,7 @@ export function advanceColumns(row: Run, transition: Transition, now: number): A
     type,
     version,
     feed,
-    base: continues === null ? row.base : seq,
+    base: continues === null ? (base ?? row.base) : seq,
   }
 }
 
@@ -51,7 +52,8 @@ export function leaveColumns(row: Run, { status, due, parkIf }: Transition, now:
     due: dueTime,
     session: null,
     deadline: null,
-    wakeNames: parkIf?.wakeNames ?? null,
+    // Without a lease the run stays parked as it was.
+    wakeNames: parkIf === null && next === 'waiting' ? row.wakeNames : (parkIf?.wakeNames ?? null),
     // The control request of a cancellation stays until that is over, and a cancellation has no bound on its time.
     controlRequest: isCancelling ? row.controlRequest : null,
     timeoutAt: isCancelling ? null : row.timeoutAt,

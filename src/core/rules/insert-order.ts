@@ -6,7 +6,7 @@ import { uniqueText } from '../model/key.ts'
 import type { NewRun } from '../model/new-run.ts'
 
 /** Those of a batch that have no rival before them in it, in the order in which they are inserted. */
-export function foremost(runs: readonly NewRun[]): readonly NewRun[] {
+export function foremost<Given extends NewRun>(runs: readonly Given[]): readonly Given[] {
   const taken = new Set<string>()
   const first = runs.filter((run) => {
     const uniques = uniquesOf(run)

@@ -2,11 +2,14 @@
 
 import type { Run } from '../model/run.ts'
 import { dueAt } from '../model/due.ts'
-import type { NewRun } from '../model/new-run.ts'
+import type { RunStart } from './run-start.ts'
 
 /** The row of a new run, leased to the session that asked for that if it lives. */
-export function newRow(given: NewRun, now: number, leased: boolean): Run {
+export function newRow(given: RunStart, now: number, leased: boolean): Run {
   const due = dueAt(given.due, now) ?? now
+  // Its first input is decided: what follows leads it from here to where it waits.
+  const isDecided = (given.decided ?? null) !== null
+  const isWoken = isDecided && (given.messages?.length ?? 0) > 0
   const lease = leased ? given.lease : null
   // Field by field: every start makes one, and a spread of the lease would make two more objects.
   return {
@@ -23,9 +26,9 @@ export function newRow(given: NewRun, now: number, leased: boolean): Run {
     feed: given.feed,
     keyId: given.keyId ?? null,
     priority: given.priority,
-    status: leased ? 'running' : 'pending',
-    readiness: leased ? 'leased' : due > now ? 'timed' : 'ready',
-    due: leased ? null : due,
+    status: isDecided ? 'waiting' : leased ? 'running' : 'pending',
+    readiness: isDecided ? (isWoken ? 'ready' : 'idle') : leased ? 'leased' : due > now ? 'timed' : 'ready',
+    due: isDecided ? (isWoken ? now : null) : leased ? null : due,
     token: lease?.token ?? 0,
     session: leased ? (lease?.session ?? '') : null,
     seq: 1,
@@ -38,7 +41,7 @@ export function newRow(given: NewRun, now: number, leased: boolean): Run {
     crashes: 0,
     deadline: leased && given.leaseMs !== null ? now + given.leaseMs : null,
     timeoutAt: given.timeoutMs === null ? null : now + given.timeoutMs,
-    expiresAt: leased || given.expiresInMs === null ? null : now + given.expiresInMs,
+    expiresAt: isDecided || leased || given.expiresInMs === null ? null : now + given.expiresInMs,
     createdAt: now,
     updatedAt: now,
     endedAt: null,

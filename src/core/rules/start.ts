@@ -6,8 +6,11 @@
 // (`obstacleTo`). If that obstacle is gone by then, the start goes into another round (`startInRounds`).
 
 import { bug } from '../errors/error.ts'
+import { commit, judge, type StartingWork } from './commit.ts'
 import type { NewRun, Started } from '../model/new-run.ts'
+import type { RunStart } from './run-start.ts'
 import type { Run } from '../model/run.ts'
+import type { Transition } from '../model/transition.ts'
 
 /** A run, and the transition with which it was inserted. */
 export interface Twin {
@@ -29,7 +32,9 @@ export interface ObstacleWork {
 export interface StartWork extends ObstacleWork {
   hasEnded(session: string): boolean
   /** Inserts the row, its first entry and what lies in its mailbox. Answers the row, as it may be handed out. */
-  insert(given: NewRun, isLeased: boolean): Run
+  insert(given: RunStart, isLeased: boolean): Run
+  /** What follows from the first input of a run takes effect: `follow`. */
+  follow(decided: Transition): Followed
 }
 
 /** The answer to a start that inserts nothing; null if nothing is in its way. */
@@ -48,11 +53,29 @@ export function startedBefore({ run, transition }: Twin, given: NewRun): Started
   return { created, taken: created ? null : 'id', run }
 }
 
-export function startRun(work: StartWork, given: NewRun): Started {
-  const obstacle = obstacleTo(work, given)
-  if (obstacle !== null) return obstacle
-  const isLeased = given.lease !== null && !work.hasEnded(given.lease.session)
+export function startRun(work: StartWork, given: RunStart): Started {
+  const answer = obstacleTo(work, given) ?? insertRun(work, given)
+  const { decided = null } = given
+  return decided === null || !answer.created ? answer : { ...answer, ...work.follow(decided) }
+}
+
+function insertRun(work: StartWork, given: RunStart): Started {
+  const { lease, decided = null } = given
+  const isLeased = lease !== null && decided === null && !work.hasEnded(lease.session)
   return { created: true, taken: null, run: work.insert(given, isLeased) }
+}
+
+/** The row of a run after what follows from its first input, and the children that were leased with that. */
+export type Followed = Pick<Started, 'run' | 'leased'>
+
+/** What follows from the first input takes effect; or it did, with a start whose answer was lost. */
+export function follow(work: StartingWork, decided: Transition): Followed {
+  const { runId } = decided
+  const run = work.run(runId)
+  const answer = judge(work, run, decided) ?? commit(work, run as Run, decided)
+  if (answer.outcome === 'refused') throw bug('What follows from a first input is refused', { runId })
+  const { leased } = answer
+  return { run: work.run(runId) as Run, ...(leased === undefined ? {} : { leased }) }
 }
 
 /** The conflicting run may end before it is looked up, and the next one, too; but not for ever. */
@@ -60,10 +83,10 @@ const mostRounds = 100
 
 /** Tries those that are not answered yet, round after round. One answer for each, in order. */
 export async function startInRounds(
-  runs: readonly NewRun[],
-  tryOnce: (open: readonly NewRun[], answers: Map<NewRun, Started>) => Promise<void>,
+  runs: readonly RunStart[],
+  tryOnce: (open: readonly RunStart[], answers: Map<RunStart, Started>) => Promise<void>,
 ): Promise<readonly Started[]> {
-  const answers = new Map<NewRun, Started>()
+  const answers = new Map<RunStart, Started>()
   let open = runs
   for (let round = 0; open.length > 0; round += 1) {
     if (round === mostRounds) throw bug('A start was neither inserted nor found in conflict', { runs: open.length })

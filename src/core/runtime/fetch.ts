@@ -10,7 +10,7 @@ const keepPauses: BackoffBounds = { firstMs: 10, longestMs: 10_000 }
 
 /** Asks again until the text is there, or until it is no longer wanted: then it rejects. */
 export async function fetchPatiently(
-  host: Host,
+  host: Pick<Host, 'ports' | 'payloads'>,
   first: Promise<string>,
   kept: string,
   shouldRetry: () => boolean,
@@ -30,7 +30,7 @@ export async function fetchPatiently(
  * Tries again until the text is kept where it belongs, and logs once that it could not be; rejects if it is no longer wanted.
  */
 export async function keepPatiently(
-  host: Host,
+  host: Pick<Host, 'ports' | 'payloads'>,
   text: string,
   place: Place,
   shouldRetry: () => boolean,

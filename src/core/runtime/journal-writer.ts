@@ -19,7 +19,7 @@ import { bug, isHoldfastError, type ErrorCode } from '../errors/error.ts'
 import { Barrier } from './barrier.ts'
 import type { Exit } from './exit.ts'
 import { keepPatiently } from './fetch.ts'
-import { holdsNote } from '../payload/place.ts'
+import { entryPlace, holdsNote } from '../payload/place.ts'
 import type { Lease, ControlRequest } from '../model/run.ts'
 import {
   mostBytes,
@@ -109,6 +109,11 @@ export class JournalWriter {
   /** The messages that are to leave the mailbox, as long as that is not durable. */
   get taken(): readonly string[] {
     return this.attachments.taken
+  }
+
+  /** Nothing more can be written. */
+  get isLost(): boolean {
+    return this.lost
   }
 
   /** Everything appended has been committed. */
@@ -361,7 +366,7 @@ export class JournalWriter {
 
   private async offload(draft: Draft, seq: number): Promise<void> {
     const { payloads } = this.host
-    const place = payloads.place(this.runId, seq, draft.kind, draft.name)
+    const place = entryPlace(payloads.namespace, this.runId, seq, draft)
     this.offloading += 1
     try {
       const data = await keepPatiently(this.host, draft.data ?? '', place, () => !this.lost)

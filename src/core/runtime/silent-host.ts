@@ -1,6 +1,7 @@
 // A host for a body that is only observed: it provides time, and payloads that the journal keeps elsewhere. Nothing is begun,
 // written or sent through it, because it never answers a request of a body.
 
+import { defaultLimits } from '../definition/limits.ts'
 import type { DepartureListener, Host } from '../definition/definition.ts'
 
 export type Lender = Pick<
@@ -34,9 +35,12 @@ export function silentHost(lender: Lender): Host {
     mailbox: unanswered,
     // A child that its workflow refuses is refused at every replay.
     prepare: ({ workflow, input }) => {
+      if (typeof workflow === 'string') return unanswered()
       const checked = workflow.validate(input)
       return checked instanceof Promise ? checked.then(unanswered) : unanswered()
     },
+    receiver: unanswered,
+    limits: defaultLimits,
     transitionId: () => '',
     commit: unanswered,
     transact: lender.transact === null ? null : unanswered,

@@ -21,7 +21,7 @@ import type { Fold } from '../fold/fold.ts'
 import { unkeyed, type Moment, type Timer } from '../fold/timers.ts'
 import { callDecide } from './call-decide.ts'
 import { decideFailed, tooMuch } from './decide-failed.ts'
-import { recordDecision } from './record-decision.ts'
+import { beginNext, placeInOrder, recordDecision } from './record-decision.ts'
 import { Full, TransitionDraft } from './transition-draft.ts'
 
 export interface BatchOptions {
@@ -180,10 +180,15 @@ export class Batch {
   }
 
   private settle(offer: Extract<Offer, { kind: 'performed' | 'gave-up' }>): Answer {
-    const { name, meta } = offer
-    if (this.fold.hasEnded) return { outcome: 'already-completed' }
-    if (!this.fold.effects.has(name)) return { outcome: 'unknown-effect' }
+    const { name, meta, message } = offer
     const from = { kind: 'effect', name } as const
+    if (this.fold.hasEnded) return { outcome: 'already-completed' }
+    const effect = this.fold.effects.get(name) ?? this.fold.dead.get(name)
+    if (effect === undefined) {
+      if (message !== undefined) this.takeRepeated(from, message)
+      return { outcome: 'unknown-effect' }
+    }
+    const place = placeInOrder(this.fold, name)
     const isDone = offer.kind === 'performed'
     const answer = isDone
       ? this.attempt(() => {
@@ -191,10 +196,19 @@ export class Batch {
           return this.follow(from, () => offer.result)
         })
       : this.deadLetter(from, { kind: 'effect-failed', name, meta, error: offer.error }, (onDead) =>
-          onDead.onDeadLetter?.(offer.effect, offer.error),
+          onDead.onDeadLetter?.(effect.read(), offer.error),
         )
-    if (!isDone || answer.outcome !== 'failed') this.draft.settles.push(name)
+    if (isDone && answer.outcome === 'failed') return answer
+    this.draft.settles.push(name)
+    if (message !== undefined) this.draft.takes.push(message)
+    if (this.draft.end === null) beginNext({ fold: this.fold, draft: this.draft }, place)
     return answer
+  }
+
+  /** The message leaves the mailbox, and with an entry: nothing else does. */
+  private takeRepeated(from: InputSource, message: string): void {
+    this.draft.add({ kind: 'input', name: null, meta: { from, outcome: 'duplicate' } })
+    this.draft.takes.push(message)
   }
 
   /** Records that something gave up, and decides the input that reports it. */

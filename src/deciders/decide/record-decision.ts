@@ -1,6 +1,7 @@
 // The entries of one decision: its events, and then what it asks for, in that order. An instance that is over afterwards arms
 // no timer, and cancels none: its end does.
 
+import type { EffectRequest } from '../../core/definition/decider-model.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
 import { didYouMean, shown } from '../../core/text/suggest.ts'
 import { checkKey } from '../../core/model/key.ts'
@@ -33,6 +34,7 @@ export function recordDecision(
     recordRequest(options, request)
   }
   if (isOver) {
+    beginWaiting(options)
     draft.add({ kind: 'succeeded', name: null, meta: null, value: fold.state })
     draft.end = 'succeeded'
   }
@@ -84,17 +86,60 @@ function recordEffect({ fold, draft }: RecordOptions, effect: Typed): void {
   }
   const seq = draft.next
   const name = `${type}#${seq}`
-  const order: unknown = handled.orderBy?.(effect) ?? null
-  const data = draft.add({ kind: 'effect', name, meta: null, value: effect }) ?? ''
-  const idempotencyKey = `${rules.type}:${id}:${seq}`
-  draft.effects.push({
-    seq,
-    name,
-    type,
-    idempotencyKey,
-    data,
-    order: order === null ? null : checkKey(order, `The result of orderBy of effect "${type}"`),
-  })
+  const order = orderOf(fold, type, effect)
+  const isBlocked = order !== null && nextInOrder(fold, order) !== null
+  draft.add({ kind: 'effect', name, meta: null, value: effect })
+  if (!isBlocked) draft.effects.push({ seq, name, type, idempotencyKey: `${rules.type}:${id}:${seq}`, effect, order })
+}
+
+/** What orders an effect among those of its instance; null if nothing does. */
+function orderOf({ options: { rules } }: Fold, type: string, effect: unknown): string | null {
+  const order: unknown = rules.effects.get(type)?.orderBy?.(effect as Typed) ?? null
+  return order === null ? null : checkKey(order, `The result of orderBy of effect "${type}"`)
+}
+
+/** The first pending effect with that order, which is the only one of them that is performed. */
+function nextInOrder(fold: Fold, order: string): EffectRequest | null {
+  const { rules, id } = fold.options
+  for (const { name, type, seq, read } of fold.effects.values()) {
+    if (rules.effects.get(type)?.orderBy === null) continue
+    const effect = read()
+    if (orderOf(fold, type, effect) !== order) continue
+    return { seq, name, type, idempotencyKey: `${rules.type}:${id}:${seq}`, effect, order }
+  }
+  return null
+}
+
+/** Whether an effect is to be performed after others of its order, and is not the first of them. */
+interface Ordered {
+  readonly order: string
+  readonly isFirst: boolean
+}
+
+/** The place of a pending effect in its order; null if it has none, or is not pending. */
+export function placeInOrder(fold: Fold, name: string): Ordered | null {
+  const pending = fold.effects.get(name)
+  if (pending === undefined || (fold.options.rules.effects.get(pending.type)?.orderBy ?? null) === null) return null
+  const order = orderOf(fold, pending.type, pending.read())
+  return order === null ? null : { order, isFirst: nextInOrder(fold, order)?.name === name }
+}
+
+/** The effect that settled was the first of its order: the next one begins. */
+export function beginNext({ fold, draft }: Pick<RecordOptions, 'fold' | 'draft'>, place: Ordered | null): void {
+  const next = place === null || !place.isFirst ? null : nextInOrder(fold, place.order)
+  // One that was asked for by the same input, after the first had settled, has begun with it.
+  if (next !== null && draft.effects.every(({ name }) => name !== next.name)) draft.effects.push(next)
+}
+
+/** Nothing of the instance is decided any more: effects that wait for their turn begin at once. */
+function beginWaiting({ fold, draft }: RecordOptions): void {
+  const { rules, id } = fold.options
+  for (const { name, type, seq, read } of fold.effects.values()) {
+    const place = placeInOrder(fold, name)
+    if (place === null || place.isFirst || draft.effects.some((one) => one.name === name)) continue
+    const idempotencyKey = `${rules.type}:${id}:${seq}`
+    draft.effects.push({ seq, name, type, idempotencyKey, effect: read(), order: place.order })
+  }
 }
 
 function typeOf(given: unknown, what: string): string {

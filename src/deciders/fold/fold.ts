@@ -30,12 +30,18 @@ export interface FirstInput {
   isDecided: boolean
 }
 
-type PendingWork = Omit<PendingEffect, 'createdAt'> & { readonly since: Moment }
+type PendingWork = Omit<PendingEffect, 'createdAt'> & {
+  readonly since: Moment
+  /** The effect. Throws if its text cannot be read. */
+  readonly read: () => unknown
+}
 
 export class Fold {
   readonly log = new UndoLog()
   readonly timers = new Timers(this.log)
   readonly effects = new Map<string, PendingWork>()
+  /** Effects that have given up: an operator may have them tried again. */
+  readonly dead = new Map<string, PendingWork>()
   readonly commands: KnownCommands
   seq = 0
   state: unknown
@@ -89,10 +95,13 @@ export class Fold {
           type: typeOf(entry.name),
           seq: entry.seq,
           since,
+          read: () => this.options.texts.decode(entry),
         })
       case 'effect-succeeded':
-      case 'effect-failed':
+        this.log.set(this.dead, entry.name, null)
         return this.log.set(this.effects, entry.name, null)
+      case 'effect-failed':
+        return this.applyDead(entry.name)
       case 'timer':
         return this.timers.set({
           name: entry.name,
@@ -149,6 +158,13 @@ export class Fold {
       // It was recorded as failed because it cannot be read.
       return null
     }
+  }
+
+  private applyDead(name: string): void {
+    const effect = this.effects.get(name)
+    if (effect === undefined) return
+    this.log.set(this.effects, name, null)
+    this.log.set(this.dead, name, effect)
   }
 
   /** Attempts of effects are not in the journal: it is a timer whose input could not be decided. */

@@ -15,16 +15,20 @@ import type { Fold } from './fold.ts'
 import type { Moment } from './timers.ts'
 
 /** Raised when the form of a snapshot changes. */
-const formVersion = 1
+const formVersion = 2
 
 export interface Snapshot {
   readonly state: unknown
   readonly timers: readonly SnapshotTimer[]
-  /** Name, number, and time of the commit that asked for it; null for that of the snapshot. */
-  readonly effects: readonly (readonly [string, number, number | null])[]
+  readonly effects: readonly SnapshotEffect[]
+  /** Those that have given up. */
+  readonly dead: readonly SnapshotEffect[]
   readonly commands: readonly (readonly [string, number, InputMeta['outcome']])[]
   readonly contents: readonly (readonly [string, number, InputMeta['outcome'], number | null])[]
 }
+
+/** Name, number, time of the commit that asked for it (null for that of the snapshot), and the effect. */
+type SnapshotEffect = readonly [string, number, number | null, unknown]
 
 interface SnapshotTimer {
   readonly name: string
@@ -53,7 +57,7 @@ function schemaText(schema: DeciderRules['event']): string {
 }
 
 /** The value of a fold. Throws if the input of a timer cannot be read. */
-export function snapshotOf({ state, timers, effects, commands }: Fold): Snapshot {
+export function snapshotOf({ state, timers, effects, dead, commands }: Fold): Snapshot {
   return {
     state,
     timers: [...timers.values()].map(({ name, due, since, failures, input }) => ({
@@ -64,7 +68,8 @@ export function snapshotOf({ state, timers, effects, commands }: Fold): Snapshot
       failures,
       input: input(),
     })),
-    effects: [...effects.values()].map(({ name, seq, since }) => [name, seq, since.at] as const),
+    effects: savedEffects(effects),
+    dead: savedEffects(dead),
     commands: [...commands.byId].map(([id, { seq, outcome }]) => [id, seq, outcome] as const),
     contents: [...commands.byContent].map(
       ([content, { command, since }]) => [content, command.seq, command.outcome, since.at] as const,
@@ -72,15 +77,19 @@ export function snapshotOf({ state, timers, effects, commands }: Fold): Snapshot
   }
 }
 
+function savedEffects(effects: Fold['effects']): readonly SnapshotEffect[] {
+  return [...effects.values()].map(({ name, seq, since, read }) => [name, seq, since.at, read()])
+}
+
 /** Whether a value has the form of a snapshot. */
 export function isSnapshot(value: unknown): value is Snapshot {
   if (!isObject(value)) return false
-  const { state, timers, effects, commands, contents } = value
+  const { state, timers, effects, dead, commands, contents } = value
   return (
     state !== undefined &&
     Array.isArray(timers) &&
     timers.every((timer) => isObject(timer) && typeof timer['name'] === 'string' && isWhole(timer['failures'])) &&
-    [effects, commands, contents].every((list) => Array.isArray(list) && list.every((one) => Array.isArray(one)))
+    [effects, dead, commands, contents].every((list) => Array.isArray(list) && list.every((one) => Array.isArray(one)))
   )
 }
 
@@ -98,8 +107,11 @@ export function restore(
   for (const { name, at: dueAt, afterMs, since, failures, input } of snapshot.timers) {
     fold.timers.set({ name, due: { at: dueAt, afterMs }, since: moment(since), failures, input: () => input })
   }
-  for (const [name, number, since] of snapshot.effects) {
-    fold.effects.set(name, { name, type: name.slice(0, name.lastIndexOf('#')), seq: number, since: moment(since) })
+  for (const which of ['effects', 'dead'] as const) {
+    for (const [name, number, since, effect] of snapshot[which]) {
+      const type = name.slice(0, name.lastIndexOf('#'))
+      fold[which].set(name, { name, type, seq: number, since: moment(since), read: () => effect })
+    }
   }
   for (const [id, number, outcome] of snapshot.commands) fold.commands.byId.set(id, known(number, outcome))
   for (const [content, number, outcome, since] of snapshot.contents) {

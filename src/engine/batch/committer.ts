@@ -49,8 +49,10 @@ function isCommitted(answer: Committed): answer is Extract<Committed, { outcome:
 /** The size of a transition besides its entries. */
 const overheadBytes = 100
 
-function weightOf({ append, outbound = null }: Transition): number {
+/** The approximate size of a transition in bytes. */
+export function weightOf({ append, outbound = null, settles = null }: Transition): number {
   let bytes = overheadBytes + (outbound === null ? 0 : startsSizeOf(outbound.starts))
+  if (settles !== null) bytes += weightOf(settles)
   for (const draft of append) bytes += sizeOf(draft)
   return bytes
 }
@@ -92,6 +94,10 @@ function refusal(runId: string, refused: Extract<Committed, { outcome: 'refused'
         `Run ${runId} cannot go on as another workflow: a live run there has its key.`,
         { details },
       )
+    case 'held':
+      return new HoldfastError('WRONG_STATUS', `Run ${runId} is held by a worker, or waits for one.`, { details })
+    case 'ended':
+      return new HoldfastError('WRONG_STATUS', `Run ${runId} is over.`, { details })
     case 'busy':
       return new HoldfastError('STORE_UNAVAILABLE', `Another transaction has locked run ${runId}.`, { details })
     case 'not-found':

@@ -7,33 +7,18 @@
 import { blankCompletionTokens } from '../../core/completion/blank-completion-tokens.ts'
 import { jsonCodec } from '../../core/payload/codec.ts'
 import type { Definition } from '../../core/definition/definition.ts'
-import type { Drift, Entry } from '../../core/model/entry.ts'
+import type { Entry } from '../../core/model/entry.ts'
 import { isHoldfastError, type ErrorCode } from '../../core/errors/error.ts'
 import type { Payloads } from '../../core/payload/payload.ts'
 import { nowhere } from '../../core/payload/place.ts'
 import type { Run } from '../../core/model/run.ts'
 import { isSameValue } from '../../core/payload/same-value.ts'
+import type { BodyOutcome, ReplayResult } from './replay-result.ts'
+import { replayInstance } from './replay-instance.ts'
 import { replayDry, type Lent, type DryReplay } from './dry-replay.ts'
 
 export type { Lent } from './dry-replay.ts'
-
-export type ReplayResult =
-  /** The body asked for all that was recorded and, if it came to an end of its own then, comes to the same. */
-  | { readonly outcome: 'same' }
-  | { readonly outcome: 'drift'; readonly drift: Drift }
-  /** The body came to an end, and would come to another one now. */
-  | { readonly outcome: 'ends-otherwise'; readonly recorded: BodyOutcome; readonly now: BodyOutcome | UnfinishedBody }
-  /** The body throws where it did not throw before or does not come to rest, or a payload cannot be read. */
-  | { readonly outcome: 'throws'; readonly error: unknown }
-
-/** How a body ended. Errors count as equal: their messages may differ from one attempt to the next. */
-export type BodyOutcome =
-  { readonly status: 'succeeded'; readonly output: unknown } | { readonly status: 'failed'; readonly error: unknown }
-
-/** The body goes on where it had ended: it asks for more, or begins anew. */
-export interface UnfinishedBody {
-  readonly status: 'waiting' | 'continued'
-}
+export type { BodyOutcome, ReplayResult, UnfinishedBody } from './replay-result.ts'
 
 /**
  * Replays a run against a definition of its type. `entries` is its whole journal, or all of it from its `base` on. Code of
@@ -45,6 +30,7 @@ export async function replayRun(
   entries: readonly Entry[],
   lent: Lent,
 ): Promise<ReplayResult> {
+  if (definition.style === 'decider') return replayInstance(definition, run, entries, lent)
   const payloads = lent.payloads.inline()
   try {
     const journal = await fetched(run.id, presentIncarnation(entries), lent.payloads, payloads)
@@ -115,6 +101,16 @@ const notOfBodies: readonly ErrorCode[] = [
   'BUG',
 ]
 
+/** Entries that settle a call of the body. */
+const settling: ReadonlySet<Entry['kind']> = new Set([
+  'step-succeeded',
+  'step-failed',
+  'woken',
+  'signal-sent',
+  'broadcast-sent',
+  'replied',
+])
+
 /** Entries of events from outside, during which the body stays where it is. */
 const beside: ReadonlySet<Entry['kind']> = new Set([
   'begun',
@@ -140,7 +136,7 @@ async function readPast(runId: string, journal: readonly Entry[], payloads: Payl
     if (kind === 'retried') end = null
     if (beside.has(kind)) continue
     hasThrown = kind === 'attempt-failed' && name === null
-    if (kind === 'step-succeeded' || kind === 'step-failed' || kind === 'woken') lastOutcome = seq
+    if (settling.has(kind)) lastOutcome = seq
     if (kind === 'succeeded') end = { status: 'succeeded', output: await read() }
     if (kind !== 'failed' && kind !== 'failing') continue
     const error = await read()

@@ -11,7 +11,7 @@ const longestName = 200
 /** The prefix of the identities of the waits at the end of a run: no call of a body has it. */
 const endPrefix = '%end/'
 
-type ScopeKind = 'step' | 'wait' | 'value' | 'note' | 'branch'
+type ScopeKind = 'step' | 'wait' | 'send' | 'value' | 'note' | 'branch'
 
 export class Scope {
   /** How many calls of its kind and name the last one was, itself included. */

@@ -20,7 +20,7 @@ export function checkSchema(options: ReceiveOptions<unknown>, signal: string | n
   const where = signal === null ? 'token' : `signal "${signal}"`
   if (typeof options === 'object' && options !== null && Object.hasOwn(options, 'timeout'))
     throw noTimeout(where, signal)
-  checkOptions(options, ['schema'], where)
+  checkOptions(options, signal === null ? ['schema'] : ['schema', 'message'], where)
   const { schema } = options
   if (schema === undefined || isSchema(schema)) return schema
   throw new HoldfastError('INVALID_OPTION', `The schema of ${where} must be a Standard Schema, such as one of zod.`)

@@ -1,6 +1,7 @@
 // The context that the body of a function gets. Every call here is recorded under its identity, so that a replay of the body
 // gets the recorded outcome; a call that was not recorded yet happens now.
 
+import type { DeciderTypes, Executed, TypedDecider } from '../../core/definition/decider-model.ts'
 import type { Topic } from '../../core/definition/declared-topic.ts'
 import type { Isolation, TypedDefinition } from '../../core/definition/definition.ts'
 import type { Duration } from '../../core/definition/duration.ts'
@@ -71,6 +72,22 @@ export interface ReceiveOptions<Payload> {
   readonly schema?: Schema<unknown, Payload>
 }
 
+export interface MessageOptions<Payload> extends ReceiveOptions<Payload> {
+  /** The result is a `Message`, which the body can answer. */
+  readonly message: true
+}
+
+/** A message that can be answered, once: `holdfast.ask` gets the answer. */
+export interface Message<Payload = unknown> {
+  /** The id with which it was sent. */
+  readonly id: string
+  readonly value: Payload
+  /** Answers, with the commit that records it. Throws ALREADY_ANSWERED the second time. */
+  reply(value?: unknown): Promise<void>
+  /** Answers with an error: the caller of `holdfast.ask` gets ASK_REFUSED, with that error as its cause. */
+  refuse(error: unknown): Promise<void>
+}
+
 export interface ChildOptions {
   /**
    * What happens to the child when this run ends first: it is cancelled, or left alone, or this run does not end before it
@@ -105,6 +122,19 @@ type ChildArguments<Input> = undefined extends Input
 export interface UntilOptions {
   /** How long to wait between two checks. @default `untilInterval` of `createHoldfast`, 1 h */
   readonly every?: Duration
+}
+
+/** A run by its business key: the live one of that workflow that has it, else the one that had it last. */
+export type KeyedTarget =
+  | { readonly type: string; readonly key: string }
+  | { readonly workflow: string | { readonly type: string }; readonly key: string }
+
+/** The run that a signal is for: its id, its handle, or its key. */
+export type SendTarget = string | { readonly id: string } | KeyedTarget
+
+export interface SendOptions {
+  /** No run gets the broadcast after that time, counted from the commit. @default never */
+  readonly expiresIn?: Duration
 }
 
 export type Falsy = false | 0 | 0n | '' | null | undefined
@@ -153,6 +183,15 @@ export interface Context<Input = unknown> {
     options?: TransactionStepOptions<NoInfer<Awaited<Result>>>,
   ): Promise<Result>
 
+  /**
+   * Has an input decided by the instance of a decider that it names, exactly once: it is a step, whose idempotency key is the id
+   * of the command. The state in the answer is recorded with it.
+   *
+   * @example
+   * const answer = await ctx.execute(order, { type: 'Pay', orderId: '42', amount: 99 })
+   */
+  execute<Types extends DeciderTypes>(decider: TypedDecider<Types>, input: Types['input']): Promise<Executed<Types>>
+
   /** Runs part of the body in a scope of its own, so that its calls keep their identity regardless of calls beside it. */
   branch<Result>(name: string, body: (ctx: Context<Input>) => Result | PromiseLike<Result>): Promise<Result>
 
@@ -170,8 +209,12 @@ export interface Context<Input = unknown> {
    *
    * @example
    * const { by } = await ctx.receive('approved', { schema: z.object({ by: z.string() }) })
+   * const question = await ctx.receive<string>('ask', { message: true }) // of holdfast.ask(run, 'ask', 'how much?')
+   * await question.reply(42)
    */
   receive<Sent>(sender: Topic<Sent>): Wait<Sent>
+  receive<Sent>(sender: Topic<Sent>, options: MessageOptions<Sent>): Wait<Message<Sent>>
+  receive<Payload>(sender: string | Topic, options: MessageOptions<Payload>): Wait<Message<Payload>>
   receive<Payload>(sender: Topic, options: ReceiveOptions<Payload>): Wait<Payload>
   // The last: a call that fits none is explained by this one.
   receive<Payload = unknown>(sender: string, options?: ReceiveOptions<Payload>): Wait<Payload>
@@ -219,6 +262,20 @@ export interface Context<Input = unknown> {
    * const isApproved = await approval
    */
   token<Payload = unknown>(options?: ReceiveOptions<Payload>): TokenWait<Payload>
+
+  /**
+   * Sends a signal to another run, or to this one, with the commit that records this call: once, however often the body is
+   * replayed. Resolves when it is recorded. A target that does not exist or has ended fails nothing; one whose mailbox is full
+   * gets the signal when there is room.
+   *
+   * @example
+   * await ctx.signal({ type: 'shop.parcel', key: order.id }, 'paid', { by: 'Ada' })
+   */
+  signal<Payload>(target: SendTarget, topic: Topic<Payload>, payload: Payload): Promise<void>
+  signal(target: SendTarget, name: string, payload?: unknown): Promise<void>
+
+  /** Sends to a topic in the same way: to every run that waits on it, or to one, as the topic says. */
+  broadcast<Payload>(topic: Topic<Payload>, payload: Payload, options?: SendOptions): Promise<void>
 
   /**
    * Publishes a value: `holdfast.query(run, name)` returns the last one, also after the end of the run. If a value cannot be
@@ -298,6 +355,9 @@ export const contextMethods: readonly (keyof Context)[] = [
   'child',
   'start',
   'token',
+  'signal',
+  'broadcast',
+  'execute',
   'expose',
   'until',
   'now',

@@ -4,7 +4,6 @@
 import type { Topic } from '../../core/definition/declared-topic.ts'
 import type { Definition, TypedDefinition } from '../../core/definition/definition.ts'
 import type { Duration } from '../../core/definition/duration.ts'
-import type { Entry } from '../../core/model/entry.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
 import { callBody, randomFraction, randomUuid } from '../../core/runtime/ports.ts'
 import type { Run } from '../../core/model/run.ts'
@@ -20,27 +19,35 @@ import {
   type Falsy,
   type InputOf,
   type ReceiveOptions,
+  type SendOptions,
+  type SendTarget,
   type StepOptions,
   type TransactionStepOptions,
   type UntilOptions,
 } from './context.ts'
 import { completionTokenOfNothing, issueCompletionToken } from './issue-completion-token.ts'
 import { insideStep, notAFunction, noTransactions } from './misuse.ts'
-import { checkFraction, checkResourceFunctions, checkRun, checkWaits, checkWorkflow } from './call-checks.ts'
+import { checkFraction, checkResourceFunctions, checkRun, checkWorkflow } from './call-checks.ts'
 import { checkSchema, childSpec, stepSpec } from './call-options.ts'
 import { bindMethods } from './bound-methods.ts'
 import { leaveBodyDuring } from './leave-body.ts'
-import { encodeNote } from './notes.ts'
+import { writeExposed, writeLogged, writeProgress } from './notes.ts'
 import { never, rejecting } from './call-promise.ts'
-import { awaitBegun, beginWait, registerWait, type NewWait } from '../waits/register-wait.ts'
+import { waitFrameOf, type CallIdentity } from '../waits/wait-frame.ts'
 import { checkName, type Scope } from './call-identity.ts'
 import type { FrameParts } from '../frame/frame-parts.ts'
-import { decodeAt, encodeNext } from '../replay/journal-text.ts'
+import { encodeNext } from '../replay/journal-text.ts'
+import { readRecorded } from '../replay/recorded-value.ts'
+import { executeStep } from '../steps/execute-step.ts'
+import type { DeciderTypes, Executed, TypedDecider } from '../../core/definition/decider-model.ts'
 import { until, untilMs } from './until.ts'
+import { send } from '../sends/send-call.ts'
+import { broadcastOf, signalContent, signalNameOf } from '../sends/contents.ts'
+import type { SendSpec } from '../sends/contents.ts'
 import { failedWait } from '../waits/failed-wait.ts'
-import { childOf, raceOf, receiveOf, sleepOf, sleepUntilOf, type WaitSpec } from '../waits/wait-spec.ts'
+import { allOf, childOf, raceOf, receiveOf, sleepOf, sleepUntilOf, type WaitSpec } from '../waits/wait-spec.ts'
 import { TokenWait, Wait, type WaitFrame } from '../waits/wait.ts'
-import type { RunOutcome, SleepResult, WaitCase } from '../waits/wait-case.ts'
+import type { RunOutcome, SleepResult } from '../waits/wait-case.ts'
 import { runCase, signalCase, startCase } from '../waits/wait-case.ts'
 import { quotedText } from '../../core/text/printable.ts'
 
@@ -152,8 +159,9 @@ class FunctionContext<Input> implements Context<Input> {
     return this.wait('sleepUntil', () => sleepUntilOf(time))
   }
 
-  receive<Payload>(sender: string | Topic, options: ReceiveOptions<Payload> = {}): Wait<Payload> {
-    return this.wait('receive', () => receiveOf(sender, options))
+  receive(sender: string | Topic, options: ReceiveOptions<unknown> = {}): Wait<never> {
+    const answer = (make: () => SendSpec): Promise<void> => this.send(null, make)
+    return this.wait('receive', () => receiveOf(sender, options, answer))
   }
 
   race(waits: object): Wait<never> {
@@ -167,11 +175,7 @@ class FunctionContext<Input> implements Context<Input> {
   all(waits: object): Promise<never> {
     return this.promised('all', null, () => {
       this.outsideStep('all')
-      checkWaits(waits, 'ctx.all')
-      if (Array.isArray(waits)) return Promise.all(waits as readonly Wait<unknown>[]) as Promise<never>
-      const entries = Object.entries(waits as Readonly<Record<string, Wait<unknown>>>)
-      const values = Promise.all(entries.map(([, wait]) => wait))
-      return values.then((all) => Object.fromEntries(entries.map(([key], at) => [key, all[at]]))) as Promise<never>
+      return allOf(waits) as Promise<never>
     })
   }
 
@@ -195,7 +199,9 @@ class FunctionContext<Input> implements Context<Input> {
     try {
       const schema = checkSchema(options, null)
       const frame = this.waitFrame('token', 'token')
-      const issued = issueCompletionToken(state, this.scope.next('value', 'token'), (entry) => this.read(entry))
+      const issued = issueCompletionToken(state, this.scope.next('value', 'token'), (entry) =>
+        readRecorded(state, entry),
+      )
       const cases = [signalCase(completionSignal(issued.seq), schema)]
       return new TokenWait(completionTokenText(issued), cases, frame)
     } catch (error) {
@@ -204,13 +210,38 @@ class FunctionContext<Input> implements Context<Input> {
   }
 
   expose(name: string, value: unknown): void {
-    const { state } = this.frame
     checkName(name, 'The exposed value')
     const call = this.note('expose')
-    if (call === null) return
-    const data = encodeNote(state, value, (error) => error, 'exposed', name)
-    state.writer.append({ kind: 'exposed', name, meta: { call }, data })
-    state.scheduleTurn()
+    if (call !== null) writeExposed(this.frame.state, call, name, value)
+  }
+
+  signal(target: SendTarget, named: string | Topic, payload?: unknown): Promise<void> {
+    return this.send('signal', () => {
+      const name = signalNameOf(named)
+      return { name, prepare: (state) => signalContent(state, target, named, payload) }
+    })
+  }
+
+  broadcast(topic: Topic, payload?: unknown, options: SendOptions = {}): Promise<void> {
+    return this.send('broadcast', () => broadcastOf(topic, payload, options))
+  }
+
+  execute<Types extends DeciderTypes>(decider: TypedDecider<Types>, input: Types['input']): Promise<Executed<Types>> {
+    return this.promised('execute', null, () => {
+      this.outsideStep('execute')
+      return executeStep<Types>(this, this.frame.state.host, decider, input)
+    })
+  }
+
+  /** `method` is null for an answer, which is a method of its message. */
+  private send(method: 'signal' | 'broadcast' | null, make: () => SendSpec): Promise<void> {
+    return this.promised(method ?? 'receive', null, () => {
+      this.outsideStep(method ?? 'receive: the answer to its message')
+      const { name, prepare } = make()
+      const { state, waits } = this.frame
+      if (!state.admits() || state.hasBodyEnded) return never()
+      return send(waits, { ...this.identify('send', name, method), prepare })
+    })
   }
 
   until<Result>(
@@ -238,30 +269,15 @@ class FunctionContext<Input> implements Context<Input> {
   }
 
   log(message: string, data?: unknown): void {
-    const { state } = this.frame
     if (typeof message !== 'string') throw new HoldfastError('INVALID_OPTION', 'ctx.log needs a text as its message.')
     const name = this.note('log')
-    if (name === null) return
-    const line = data === undefined ? { message } : { message, data }
-    const cut = (error: HoldfastError): unknown => ({ message: message.slice(0, 1_000), error })
-    const written = encodeNote(state, line, cut, 'logged', name)
-    state.writer.append({ kind: 'logged', name, meta: null, data: written })
-    state.host.ports.logger.info(message, {
-      run: this.run.id,
-      type: this.run.type,
-      ...(data === undefined ? {} : { data }),
-    })
-    state.scheduleTurn()
+    if (name !== null) writeLogged(this.frame.state, name, message, data)
   }
 
   progress(fraction: number, text?: string): void {
-    const { state } = this.frame
     checkFraction(fraction)
     const name = this.note('progress')
-    if (name === null) return
-    const data = text === undefined ? null : encodeNote(state, text, (error) => error.message, 'progressed', name)
-    state.writer.append({ kind: 'progressed', name, meta: { fraction }, data })
-    state.scheduleTurn()
+    if (name !== null) writeProgress(this.frame.state, name, fraction, text)
   }
 
   withResource<Resource, Result>(
@@ -330,25 +346,19 @@ class FunctionContext<Input> implements Context<Input> {
 
   private waitFrame(name: string, method: keyof Context): WaitFrame {
     this.outsideStep(method)
-    const { scope } = this
-    const { state, waits } = this.frame
-    const place = state.sites?.find<Context>(this, method) ?? null
     // The identity is taken when the wait is made: when it begins may depend on promises of the body's own.
-    const identity = scope.next('wait', name)
-    state.body.places.note<Context>('wait', identity, scope.nth, this, method)
-    const made = (cases: readonly WaitCase[]): NewWait => ({ name: identity, cases, place })
-    return {
-      // A step that returns a wait has it awaited when it is not being called any more.
-      refusal: () => this.refusal(method, 'awaited'),
-      made: (wait) => waits.add(wait),
-      offered: () => waits.offered({ kind: 'wait', name: identity, place }),
-      taken: () => waits.taken(identity),
-      begin: (cases) => beginWait(waits, made(cases)),
-      await: (cases, begun) => {
-        if (!state.admits() || state.hasBodyEnded) return never()
-        return begun === null ? registerWait(waits, made(cases)) : awaitBegun(waits, begun)
-      },
-    }
+    const call = this.identify('wait', name, method)
+    // A step that returns a wait has it awaited when it is not being called any more.
+    return waitFrameOf(this.frame, call, () => this.refusal(method, 'awaited'))
+  }
+
+  /** The next identity of a call, and its place in the code where that is asked for. */
+  private identify(kind: 'wait' | 'send', called: string, method: keyof Context | null): CallIdentity {
+    const { state } = this.frame
+    const name = this.scope.next(kind, called)
+    if (method === null) return { name, place: null }
+    state.body.places.note<Context>(kind, name, this.scope.nth, this, method)
+    return { name, place: state.sites?.find<Context>(this, method) ?? null }
   }
 
   /** Every call takes the next identity of its kind, so one that a replay will not make would shift all that follow. */
@@ -362,22 +372,12 @@ class FunctionContext<Input> implements Context<Input> {
     return caller === null ? null : insideStep(`ctx.${method}`, caller, verb)
   }
 
-  private read(entry: Extract<Entry, { kind: 'recorded' | 'issued' }>): unknown {
-    const { state } = this.frame
-    try {
-      return decodeAt(state, entry.data, entry)
-    } catch (error) {
-      state.frame.unreadable(error, entry)
-      throw error
-    }
-  }
-
   private record<Value>(name: string, make: () => Value): Value {
     const { state } = this.frame
     this.outsideStep(name)
     const identity = this.scope.next('value', name)
     const recorded = state.history.value(identity)
-    if (recorded !== undefined) return this.read(recorded) as Value
+    if (recorded !== undefined) return readRecorded(state, recorded) as Value
     const value = make()
     if (state.admits() && state.isWriting) {
       const data = encodeNext(state, value, 'recorded', identity)

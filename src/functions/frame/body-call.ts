@@ -8,7 +8,7 @@ import type { Attempt, StepTools } from '../../core/runtime/attempt.ts'
 import { CallPromise } from '../api/call-promise.ts'
 import type { WaitCase } from '../waits/wait-case.ts'
 
-export type Call = StepCall | WaitCall
+export type Call = StepCall | WaitCall | SendCall
 
 export interface CallOutcome {
   readonly failed: boolean
@@ -120,6 +120,11 @@ export class StepCall extends Pending {
     this.isTransaction = options.isTransaction
     this.isolation = options.isolation
   }
+}
+
+/** A message that the body sends. */
+export class SendCall extends Pending {
+  readonly kind = 'send'
 }
 
 export interface Delay {

@@ -11,7 +11,7 @@ const mostOfName = 9
 /** The places of at most this many names are remembered: names may be made anew for each run. */
 const mostPlaces = 1_000
 
-/** Calls that are neither a step nor a wait have the kind that a warning uses for them. */
+/** Calls that are none of these have the kind that a warning uses for them. */
 type CallKind = Call['kind'] | 'other'
 
 /** Where the calls of a workflow stand, each as it was first seen in this process. */
@@ -20,6 +20,7 @@ export class CallPlaces {
   private readonly places = {
     step: new Map<string, string | null>(),
     wait: new Map<string, string | null>(),
+    send: new Map<string, string | null>(),
     other: new Map<string, string | null>(),
   }
 

@@ -60,8 +60,11 @@ function mayPrecede(entries: readonly Entry[], { seq, entry }: Outcome, call: Ca
 
 const stepKinds = new Set<Entry['kind']>(['step-succeeded', 'step-failed', 'attempt-failed', 'begun', 'abandoned'])
 
+const sendKinds = new Set<Entry['kind']>(['signal-sent', 'broadcast-sent', 'replied'])
+
 function isOf({ kind }: Entry, callKind: Call['kind']): boolean {
-  return callKind === 'step' ? stepKinds.has(kind) : kind === 'waiting'
+  if (callKind === 'step') return stepKinds.has(kind)
+  return callKind === 'send' ? sendKinds.has(kind) : kind === 'waiting'
 }
 
 /** How long the attempt of the entry took. */

@@ -199,7 +199,7 @@ function withoutSeen(recorded: RecordedJournal): RecordedJournal {
   return {
     ...recorded,
     outcomes: [],
-    settled: { step: emptySet, wait: filled(settled.wait, emptySet) },
+    settled: { step: emptySet, wait: filled(settled.wait, emptySet), send: emptySet },
     waits: emptyMap,
     attempts: emptyMap,
     values: filled(values, emptyMap),

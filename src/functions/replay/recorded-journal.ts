@@ -7,7 +7,7 @@ import { isEndName } from '../api/call-identity.ts'
 
 /** An entry that settles a call of the body, with the place at which its data is to be read. */
 export interface Outcome {
-  readonly kind: 'step-succeeded' | 'step-failed' | 'woken'
+  readonly kind: 'step-succeeded' | 'step-failed' | 'woken' | SentKind
   readonly name: string
   readonly seq: number
   readonly entry: OutcomeEntry
@@ -28,10 +28,14 @@ export interface ToUndo {
   readonly result: EntryOf<'step-succeeded' | 'amended'> | null
 }
 
-export type CallKind = 'step' | 'wait'
+export type CallKind = 'step' | 'wait' | 'send'
+
+/** The entries with which a body sends. */
+type SentKind = 'signal-sent' | 'broadcast-sent' | 'replied'
 
 export function callKind({ kind }: Pick<Outcome, 'kind'>): CallKind {
-  return kind === 'woken' ? 'wait' : 'step'
+  if (kind === 'woken') return 'wait'
+  return kind === 'step-succeeded' || kind === 'step-failed' ? 'step' : 'send'
 }
 
 export interface RecordedJournal {
@@ -62,7 +66,7 @@ export function arrangeJournal(entries: readonly Entry[]): RecordedJournal {
   const recorded: RecordedJournal = {
     outcomes: [],
     optional: [],
-    settled: { step: new Set(), wait: new Set() },
+    settled: { step: new Set(), wait: new Set(), send: new Set() },
     attempts: new Map(),
     waits: new Map(),
     values: new Map(),
@@ -89,6 +93,9 @@ function add(recorded: RecordedJournal, entry: Entry): void {
     case 'step-succeeded':
     case 'step-failed':
     case 'woken':
+    case 'signal-sent':
+    case 'broadcast-sent':
+    case 'replied':
       return addOutcome(recorded, entry)
     case 'attempt-failed':
       return addFailedAttempt(recorded, entry)
@@ -184,7 +191,7 @@ function addOutcome(recorded: RecordedJournal, entry: OutcomeEntry): void {
   recorded.outcomes.push(outcome)
   recorded.settled[callKind(entry)].add(name)
   if (entry.kind !== 'step-failed') recorded.bodyFailures = 0
-  if (entry.kind !== 'woken') addStep(recorded, entry)
+  if (entry.kind === 'step-succeeded' || entry.kind === 'step-failed') addStep(recorded, entry)
   if (entry.kind !== 'woken') return
   const waited = recorded.waits.get(name)
   if (waited !== undefined) recorded.damaged ??= damageOfWoken(waited, entry)

@@ -179,6 +179,8 @@ export class Settler {
     if (entry.kind === 'woken') {
       const { meta, data } = entry
       this.readWoken(call as WaitCall, { meta, data, isKept: true }, seq, amended)
+    } else if (call.kind === 'send') {
+      this.settle(call, { failed: false, value: undefined, seq })
     } else {
       const counts = amended ?? entry
       this.payloads.read(counts.data ?? '', counts, (value) =>

@@ -4,13 +4,16 @@
 
 import type { Due } from '../../core/model/due.ts'
 import { dueOf, earliestDue, type RecordedCondition } from '../../core/model/wait-condition.ts'
-import type { Call, StepCall, WaitCall } from '../frame/body-call.ts'
+import type { StepCall, WaitCall } from '../frame/body-call.ts'
+
+/** A call that only time or a message can move on. */
+export type IdleCall = StepCall | WaitCall
 
 /** Shared by all runs that never wait, which are many. */
-const noCalls = new Set<Call>()
+const noCalls = new Set<IdleCall>()
 
 export class IdleCalls {
-  private calls: Set<Call> = noCalls
+  private calls: Set<IdleCall> = noCalls
   private earliest: number | null = null
   private stale = false
   private made = 0
@@ -23,7 +26,7 @@ export class IdleCalls {
     return this.calls.size
   }
 
-  add(call: Call): void {
+  add(call: IdleCall): void {
     if (this.calls === noCalls) this.calls = new Set()
     this.calls.add(call)
     this.stale = true
@@ -44,7 +47,7 @@ export class IdleCalls {
     this.starts.add(call)
   }
 
-  delete(call: Call): void {
+  delete(call: IdleCall): void {
     if (!this.calls.delete(call)) return
     this.stale = true
     if (call.kind !== 'wait') return
@@ -120,7 +123,7 @@ export class IdleCalls {
     return steps
   }
 
-  private *dueCalls(now: number): Iterable<Call> {
+  private *dueCalls(now: number): Iterable<IdleCall> {
     const next = this.nextDue()
     if (next === null || next > now) return
     for (const call of this.calls) {
@@ -146,12 +149,12 @@ export class IdleCalls {
 
 const none: readonly never[] = []
 
-function conditionsOf(call: Call): readonly RecordedCondition[] {
+function conditionsOf(call: IdleCall): readonly RecordedCondition[] {
   if (call.kind === 'wait') return call.conditions
   return call.delay === null ? [] : [{ tag: 'retry', kind: 'delay', ms: call.delay.ms }]
 }
 
-function dueTime(call: Call): number | null {
+function dueTime(call: IdleCall): number | null {
   const since = call.kind === 'wait' ? call.registeredAt : (call.delay?.since ?? null)
   return since === null ? null : earliestDue(conditionsOf(call), since)
 }

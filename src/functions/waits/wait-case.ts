@@ -73,21 +73,38 @@ export function timeCase(spec: Extract<WaitSpec, { kind: 'time' | 'delay' }>): W
   }
 }
 
-export function signalCase(sender: string | Topic, schema: Schema | undefined): WaitCase {
+/** `wrap` makes what the body gets of the id of a message and its payload. @default the payload */
+export function signalCase(sender: string | Topic, schema: Schema | undefined, wrap?: WrapMessage): WaitCase {
   const name = isTopic(sender) ? sender.name : sender
   const checked = (value: unknown): unknown =>
     schema === undefined ? value : validate(schema, value, `Signal ${quotedText(name)}`)
-  if (!isTopic(sender)) return { tag: 'signal', spec: { kind: 'signal', name }, read: (_, value) => checked(value) }
+  const wrapped = ({ by }: WokenMeta, value: unknown): unknown => {
+    if (wrap === undefined) return value
+    const id = by?.id ?? ''
+    return value instanceof Promise ? value.then((later: unknown) => wrap(id, later)) : wrap(id, value)
+  }
+  if (!isTopic(sender)) {
+    return {
+      tag: 'signal',
+      spec: { kind: 'signal', name },
+      read: (meta, value) => {
+        if (meta.by?.kind === 'failure') throw value
+        return wrapped(meta, checked(value))
+      },
+    }
+  }
   return {
     tag: 'signal',
     spec: { kind: 'signal', name, topic: sender.rules },
-    read: ({ by }, value) => {
-      if (by?.crowded !== undefined) throw topicCrowded(name, by.crowded)
+    read: (meta, value) => {
+      if (meta.by?.crowded !== undefined) throw topicCrowded(name, meta.by.crowded)
       const accepted = sender.validate(value)
-      return accepted instanceof Promise ? accepted.then(checked) : checked(accepted)
+      return wrapped(meta, accepted instanceof Promise ? accepted.then(checked) : checked(accepted))
     },
   }
 }
+
+export type WrapMessage = (id: string, value: unknown) => unknown
 
 function topicCrowded(topic: string, { subscribers }: Crowded): HoldfastError {
   return new HoldfastError(

@@ -8,6 +8,7 @@ import { HoldfastError } from '../../core/errors/error.ts'
 import { checkWaits } from '../api/call-checks.ts'
 import { checkSchema, childSpec, timeOf } from '../api/call-options.ts'
 import type { ChildOptions, ReceiveOptions } from '../api/context.ts'
+import { TakenMessage, type Answer } from '../sends/message.ts'
 import { Wait } from './wait.ts'
 import { childCase, signalCase, timeCase, type WaitCase } from './wait-case.ts'
 
@@ -26,9 +27,17 @@ export function sleepUntilOf(time: Date | number): WaitSpec {
   return { name: 'sleep', cases: [timeCase({ kind: 'time', at: Math.ceil(timeOf(time)) })] }
 }
 
-export function receiveOf<Payload>(sender: string | Topic, options: ReceiveOptions<Payload>): WaitSpec {
+/** `answer` sends the answers to messages that the body asks for as such. */
+export function receiveOf<Payload>(
+  sender: string | Topic,
+  options: ReceiveOptions<Payload> & { readonly message?: boolean },
+  answer: Answer,
+): WaitSpec {
   const name = isTopic(sender) ? sender.name : checkSignalName(sender, 'A signal')
-  return { name, cases: [signalCase(sender, checkSchema(options, name))] }
+  const schema = checkSchema(options, name)
+  const asMessage = (id: string, value: unknown): TakenMessage => new TakenMessage(name, id, value, answer)
+  const wrap = options.message === true ? asMessage : undefined
+  return { name, cases: [signalCase(sender, schema, wrap)] }
 }
 
 export function childOf(workflow: Definition, input: unknown, options: ChildOptions | undefined): WaitSpec {
@@ -47,4 +56,13 @@ export function raceOf(given: unknown): WaitSpec {
     throw new HoldfastError('INVALID_OPTION', 'ctx.race needs at least one wait, and a name of its own for each.')
   }
   return { name: 'race', cases }
+}
+
+/** The results of all waits, in the shape of the argument. */
+export function allOf(given: unknown): Promise<unknown> {
+  checkWaits(given, 'ctx.all')
+  if (Array.isArray(given)) return Promise.all(given as readonly Wait<unknown>[])
+  const entries = Object.entries(given as Readonly<Record<string, Wait<unknown>>>)
+  const values = Promise.all(entries.map(([, wait]) => wait))
+  return values.then((all) => Object.fromEntries(entries.map(([key], at) => [key, all[at]])))
 }

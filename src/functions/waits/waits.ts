@@ -3,10 +3,10 @@
 // has begun it before. From then on it is among the idle calls (idle-calls.ts) until time or a message ends it (wake.ts).
 
 import type { FoundCall } from '../../core/model/entry.ts'
-import type { Call, WaitCall } from '../frame/body-call.ts'
+import type { WaitCall } from '../frame/body-call.ts'
 import type { FrameState } from '../frame/frame-state.ts'
 import type { Settler } from '../replay/settler.ts'
-import { IdleCalls } from './idle-calls.ts'
+import { IdleCalls, type IdleCall } from './idle-calls.ts'
 import type { Mailbox } from './mailbox.ts'
 import { Wait } from './wait.ts'
 
@@ -57,7 +57,7 @@ export class Waits {
   }
 
   /** Only time or a message can move that call on: a wait whose conditions are known, or a step between two attempts. */
-  addIdle(call: Call): void {
+  addIdle(call: IdleCall): void {
     if (this.idleCalls === nothingIdle) this.idleCalls = new IdleCalls()
     this.idleCalls.add(call)
   }

@@ -11,7 +11,7 @@ import {
   type StartingWork,
 } from '../../core/rules/commit.ts'
 import type { ControlWork } from '../../core/rules/control-run.ts'
-import { startRun } from '../../core/rules/start.ts'
+import { follow, startRun, type Followed, type StartWork } from '../../core/rules/start.ts'
 import { isTerminal, type Run } from '../../core/model/run.ts'
 import type { Transition } from '../../core/model/transition.ts'
 import type { Row } from './tables/row.ts'
@@ -19,7 +19,7 @@ import { MemoryStartWork } from './start.ts'
 import type { Tables } from './tables/tables.ts'
 
 /** The tables as all rules read and write them. */
-export class MemoryWork extends MemoryStartWork implements StartingWork, ControlWork {
+export class MemoryWork extends MemoryStartWork implements StartWork, StartingWork, ControlWork {
   entryAt(runId: string, seq: number): EntryMark | undefined {
     return this.row(runId).entries[seq - 1]
   }
@@ -32,7 +32,11 @@ export class MemoryWork extends MemoryStartWork implements StartingWork, Control
     return this.row(runId).entries.some(({ transition }) => transition === id)
   }
 
-  hasMessageAfter({ runId }: Transition, after: number, names: readonly string[]): boolean {
+  follow(decided: Transition): Followed {
+    return follow(this, decided)
+  }
+
+  hasMessageAfter({ runId }: Transition, after: number, names: readonly string[] | null): boolean {
     return this.row(runId).hasMessageAfter(after, names)
   }
 
@@ -79,6 +83,8 @@ function advance(tables: Tables, row: Row, transition: Transition, now: number):
 
 /** Ends the lease and leads the run to the status that the transition asks for. */
 function leave(tables: Tables, row: Row, transition: Transition, now: number): void {
+  // Without a lease it was parked, perhaps until a time.
+  if (row.place !== -1) tables.queues.remove(row, 'idle')
   row.adoptLeave(leaveColumns(row, transition, now))
   tables.bounds.note(row)
   if (isTerminal(row.status)) tables.end(row)

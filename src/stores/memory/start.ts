@@ -3,11 +3,11 @@
 import { newRow } from '../../core/rules/new-row.ts'
 import type { StartWork, Twin } from '../../core/rules/start.ts'
 import type { Run } from '../../core/model/run.ts'
-import type { NewRun } from '../../store.ts'
+import type { NewRun, RunStart } from '../../store.ts'
 import { MemoryUnitOfWork } from './unit-of-work.ts'
 import { Row } from './tables/row.ts'
 
-export class MemoryStartWork extends MemoryUnitOfWork implements StartWork {
+export class MemoryStartWork extends MemoryUnitOfWork implements Omit<StartWork, 'follow'> {
   twin({ id }: NewRun): Twin | undefined {
     const row = this.tables.rows.get(id)
     return row === undefined ? undefined : { run: row.view(), transition: row.entries[0]?.transition }
@@ -25,7 +25,7 @@ export class MemoryStartWork extends MemoryUnitOfWork implements StartWork {
     return this.tables.bounds.sessions.hasEnded(session)
   }
 
-  insert(given: NewRun, isLeased: boolean): Run {
+  insert(given: RunStart, isLeased: boolean): Run {
     const { tables, now } = this
     const run = newRow(given, now, isLeased)
     const row = new Row(run)

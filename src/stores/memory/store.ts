@@ -6,7 +6,7 @@ import { nextChoreInMs, type PageLimits } from '../../core/model/chore.ts'
 import { doChore } from '../../core/rules/messages/exchange.ts'
 import type { Fate } from '../../core/model/message.ts'
 import type { Clock } from '../../core/runtime/ports.ts'
-import { isClaimable } from '../../core/rules/claims/claim.ts'
+import { isClaimable, isClaimableByName } from '../../core/rules/claims/claim.ts'
 import { deadLetterPage } from '../../core/rules/messages/dead-letters.ts'
 import { matching } from '../../core/rules/find.ts'
 import { beatAnswer, extended } from '../../core/rules/claims/heartbeat.ts'
@@ -38,13 +38,13 @@ import type {
   LoadRequest,
   NewBroadcast,
   NewMessage,
-  NewRun,
   Page,
   PayloadRewrite,
   PayloadsRewritten,
   Rescued,
   RescueRequest,
   RunFilter,
+  RunStart,
   Started,
   ControlResult,
   ControlCommand,
@@ -85,7 +85,7 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
     this.assertOpen()
   }
 
-  async start(runs: readonly NewRun[]): Promise<readonly Started[]> {
+  async start(runs: readonly RunStart[]): Promise<readonly Started[]> {
     this.assertOpen()
     const unitOfWork = this.work()
     return runs.map((run) => startRun(unitOfWork, run))
@@ -94,6 +94,7 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
   async claim(request: ClaimRequest): Promise<Claimed> {
     this.assertOpen()
     const now = this.clock.now()
+    if (request.runId !== undefined) return this.claimByName(request, request.runId, now)
     const { isolated = false } = request
     const queues = this.tables.queues.select(request.selectors, isolated ? null : now)
     const limit = this.tables.bounds.sessions.hasEnded(request.session) ? 0 : request.limit
@@ -116,6 +117,16 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
     const next = isolated ? nextDueIsolated(queues, now) : nextDue(queues)
     for (const one of over) this.tables.queues.enqueue(one.row, one.due, now, isolated)
     return { runs, more: row !== undefined, nextDue: next, now }
+  }
+
+  private claimByName(request: ClaimRequest, runId: string, now: number): Claimed {
+    const row = this.tables.rows.get(runId)
+    const isOver = request.limit === 0 || this.tables.bounds.sessions.hasEnded(request.session)
+    if (row === undefined || isOver || !isClaimableByName(row.view(), request, now)) {
+      return { runs: [], more: false, nextDue: null, now }
+    }
+    this.tables.claim(row, request, now)
+    return { runs: [row.view()], more: false, nextDue: null, now }
   }
 
   async load(requests: readonly LoadRequest[], mostBytes?: number): Promise<readonly Loaded[]> {

@@ -2,17 +2,19 @@
 // one of these for all its calls: each says what time it is.
 
 import type { Chore, PageLimits, WaitPosition } from '../../core/model/chore.ts'
-import type { ChangeWork } from '../../core/rules/change.ts'
-import type { DeliveryWork, NewMessage } from '../../core/rules/messages/deliver.ts'
-import { firstUnread } from '../../core/rules/messages/exchange.ts'
-import type { UnitOfWork, UnreadPage, WaiterPage, WaitRow } from '../../core/rules/messages/unit-of-work.ts'
+import type { Entry } from '../../core/model/entry.ts'
 import {
+  isSending,
   deliveryOutcomeOf,
   type Fate,
   type Message,
   type MessageDraft,
   type DeliveryOutcome,
 } from '../../core/model/message.ts'
+import type { ChangeWork } from '../../core/rules/change.ts'
+import type { DeliveryWork, NewMessage } from '../../core/rules/messages/deliver.ts'
+import { firstUnread } from '../../core/rules/messages/exchange.ts'
+import type { UnitOfWork, UnreadPage, WaiterPage, WaitRow } from '../../core/rules/messages/unit-of-work.ts'
 import type { Rewrite } from '../../core/rules/rewrite.ts'
 import { isTerminal, type Run } from '../../core/model/run.ts'
 import type { Broadcast, Delivery } from '../../core/model/topic.ts'
@@ -40,6 +42,16 @@ export class MemoryUnitOfWork implements ChangeWork, DeliveryWork {
 
   canHave(): boolean {
     return true
+  }
+
+  canHaveTopic(): boolean {
+    return true
+  }
+
+  sentBetween(runId: string, from: number, to: number): readonly Entry[] {
+    return this.row(runId)
+      .entries.slice(from - 1, to)
+      .filter(isSending)
   }
 
   lastEntry({ id }: Run): ReturnType<UnitOfWork['lastEntry']> {

@@ -26,13 +26,13 @@ import type {
   LoadRequest,
   NewBroadcast,
   NewMessage,
-  NewRun,
   Page,
   PayloadRewrite,
   PayloadsRewritten,
   Rescued,
   RescueRequest,
   RunFilter,
+  RunStart,
   StartBusy,
   Started,
   ControlResult,
@@ -73,9 +73,9 @@ import { sqlHandleOf } from '../sql-handle.ts'
 import type { Lent } from './connection/lent-transaction.ts'
 import { PostgresTransactionStore, type NotifyInTransaction } from './transaction-store.ts'
 import { isOfData, translated } from './connection/sql-state.ts'
-import { childrenStarting } from './commit/ordered-start.ts'
+import { childrenStarting } from './start/ordered-start.ts'
 import { Batches } from './commit/batches.ts'
-import { createStartQueries, type StartQueries } from './commit/start.ts'
+import { createStartQueries, type StartQueries } from './start/start.ts'
 import { createControlQueries, type ControlQueries } from './exchange/control.ts'
 
 /** The parts of a store; `openPostgresStore` puts them together. @internal */
@@ -209,12 +209,13 @@ export class PostgresStore implements Store, StoreAdmin, StoreEndHints, StoreLim
     await this.parts.migrate()
   }
 
-  async start(runs: readonly NewRun[], options?: BatchOptions): Promise<readonly (Started | StartBusy)[]> {
+  async start(runs: readonly RunStart[], options?: BatchOptions): Promise<readonly (Started | StartBusy)[]> {
     return this.batches.start(runs, options)
   }
 
   async claim(request: ClaimRequest): Promise<Claimed> {
     const { shards, isSpread } = this.dialect
+    if (request.runId !== undefined) return this.claimQueries.claimByName(this.db, request.runId, request)
     if (shards === 1) return this.claimQueries.claim(this.db, 0, request)
     return claimInTurn({
       shards,

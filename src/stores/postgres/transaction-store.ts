@@ -2,7 +2,8 @@
 // that would abort their transaction: obstacles are found by statements that cannot fail. Hints go by a NOTIFY of the same
 // transaction, so that other processes receive them when, and only when, it was committed.
 
-import type { Transition } from '../../core/model/transition.ts'
+import { startWithoutLeases } from '../../core/rules/run-start.ts'
+import { withoutLeases, type Transition } from '../../core/model/transition.ts'
 import type {
   Committed,
   Delivered,
@@ -10,7 +11,7 @@ import type {
   LoadRequest,
   NewBroadcast,
   NewMessage,
-  NewRun,
+  RunStart,
   Started,
   ControlResult,
   ControlCommand,
@@ -20,18 +21,18 @@ import type { SqlHandle, SqlRow } from '../sql-handle.ts'
 import { isMessage, lockRequestOfSending, type DeliverQueries } from './exchange/deliver.ts'
 import type { Dialect } from './dialect.ts'
 import type { Execution, DetailedHint } from './execution.ts'
+import { startDecided, type DecidedStartParts } from './start/decided-start.ts'
 import { lockRequestOf, type LockedCommitQueries } from './commit/locked-commit.ts'
 import { assertMarked, markTransaction } from './connection/lent-transaction.ts'
 import type { ReadQueries } from './read/read.ts'
 import { assertCatalogFirst, pathRead } from './connection/search-path.ts'
 import { shardOfRun } from './schema/shards.ts'
-import { startInOrder, type StartingParts } from './commit/ordered-start.ts'
 import { isAborted, sqlStateOf, translated, translatedForUser } from './connection/sql-state.ts'
 import { HandleExecution, transactionIdOf, transactionIdRead } from './transaction-guard.ts'
 import type { ControlQueries } from './exchange/control.ts'
 import { LockRequest } from './exchange/lock-request.ts'
 
-export interface TransactionStoreParts extends StartingParts {
+export interface TransactionStoreParts extends DecidedStartParts {
   readonly dialect: Dialect
   readonly lockedCommitQueries: LockedCommitQueries
   readonly deliverQueries: DeliverQueries
@@ -95,16 +96,25 @@ export class PostgresTransactionStore implements TransactionStore {
   }
 
   /** One after the other: only their own transaction sees the effects. */
-  start(runs: readonly NewRun[]): Promise<readonly Started[]> {
-    const unleased = runs.map((run) => ({ ...run, lease: null }))
-    return this.perform((x) => startInOrder(this.parts, x, unleased))
+  start(runs: readonly RunStart[]): Promise<readonly Started[]> {
+    const unleased = runs.map(startWithoutLeases)
+    return this.perform((x) => startDecided(this.parts, x, unleased, new Map(), { inUserTransaction: true }))
   }
 
   commit(transitions: readonly Transition[]): Promise<readonly Committed[]> {
     this.onCommit?.()
     const unknown: Committed = { outcome: 'refused', reason: 'not-found' }
-    return this.each(transitions, unknown, (x, shard, one) =>
-      this.parts.lockedCommitQueries.commit(x, shard, [one], lockRequestOf([one]), { inUserTransaction: true }),
+    return this.each(
+      transitions.map((one) => withoutLeases(one)),
+      unknown,
+      (x, shard, one) =>
+        this.parts.lockedCommitQueries.commit({
+          x,
+          shard,
+          transitions: [one],
+          lockRequest: lockRequestOf([one], true),
+          how: { inUserTransaction: true },
+        }),
     )
   }
 

@@ -31,13 +31,13 @@ import type {
   LoadRequest,
   NewBroadcast,
   NewMessage,
-  NewRun,
   Page,
   PayloadRewrite,
   PayloadsRewritten,
   Rescued,
   RescueRequest,
   RunFilter,
+  RunStart,
   Started,
   ControlResult,
   ControlCommand,
@@ -51,12 +51,11 @@ import type {
 } from '../../store.ts'
 import { StorageLimit } from '../storage-limit.ts'
 import { Batch } from './write/batch.ts'
-import { SqliteUnitOfWork } from './write/unit-of-work.ts'
 import { CallQueue } from './driver/call-queue.ts'
 import { checkTables } from './read/check.ts'
 import { doPage, nextInMsOf, takeChore } from './write/chores.ts'
 import { claimRuns, look } from './write/claim.ts'
-import { commitOne } from './write/commit.ts'
+import { commitOne, startAll } from './write/commit.ts'
 import type { Connection } from './driver/connection.ts'
 import { FileMark } from './driver/file-stamp.ts'
 import { FileWatch } from './driver/file-watch.ts'
@@ -69,7 +68,6 @@ import { load, readChanges, readRun, readTokenKey } from './read/read.ts'
 import { outlook, rescueRuns } from './write/rescue.ts'
 import { migrate } from './schema/schema.ts'
 import { beat, endExpired } from './write/sessions.ts'
-import { startRuns } from './write/start.ts'
 import { releaseOne, controlRuns } from './write/control.ts'
 import type { Gate } from './transactions/gate.ts'
 import { UserTransactions } from './transactions/user-transactions.ts'
@@ -158,12 +156,16 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
     return this.writes.enter(() => migrate(this.db, this.now))
   }
 
-  async start(runs: readonly NewRun[], options?: BatchOptions): Promise<readonly Started[]> {
-    return this.write(runs.length, (batch) => startRuns(new SqliteUnitOfWork(batch), runs), [], this.until(options))
+  async start(runs: readonly RunStart[], options?: BatchOptions): Promise<readonly Started[]> {
+    return this.write(runs.length, (batch) => startAll(batch, runs), [], this.until(options))
   }
 
   async claim(request: ClaimRequest): Promise<Claimed> {
     const until = this.until()
+    if (request.runId !== undefined) {
+      const nothing: Claimed = { runs: [], more: false, nextDue: null, now: this.now() }
+      return this.write(1, (batch) => claimRuns(batch, request), nothing, until)
+    }
     const look = (): Claimed => (request.isolated === true ? this.lookIsolated(request) : this.look(request))
     const found = await this.read(look, until)
     return found.more ? this.write(1, (batch) => claimRuns(batch, request), found, until) : found

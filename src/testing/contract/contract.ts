@@ -11,7 +11,10 @@ import { childCases } from './runs/children.ts'
 import { claimCases } from './claims/claim.ts'
 import { commitCases } from './commits/commit.ts'
 import { continueAsNewCases } from './runs/continue-as-new.ts'
+import { decidedInTransactionCases } from './decided/decided-in-transactions.ts'
+import { decidedStartCases } from './decided/decided-starts.ts'
 import { deadLetterCases } from './messages/dead-letters.ts'
+import { effectCases } from './decided/effects.ts'
 import { endPageCases } from './commits/end-pages.ts'
 import { endCases } from './runs/end.ts'
 import { fairClaimCases } from './claims/fair-claims.ts'
@@ -20,7 +23,9 @@ import { fenceCases } from './claims/fence.ts'
 import { findCases } from './commits/find.ts'
 import { hintCases } from './claims/hints.ts'
 import { keyCases } from './runs/keys.ts'
+import { leasedChildCases } from './decided/leased-children.ts'
 import { unreadMessageCases } from './messages/unread-messages.ts'
+import { namedClaimCases } from './claims/named-claims.ts'
 import { openCloseCases } from './runs/open-close.ts'
 import { mailboxPageCases } from './messages/mailbox-pages.ts'
 import { mailboxCases } from './messages/mailbox.ts'
@@ -29,6 +34,8 @@ import { parentEndCases } from './runs/parent-end.ts'
 import { pauseCases } from './control/pause.ts'
 import { payloadKeyCases } from './claims/payload-keys.ts'
 import { queueCases } from './messages/queue.ts'
+import { heldBackCases } from './messages/held-back.ts'
+import { sendCases } from './messages/send.ts'
 import { quotaCases } from './messages/quotas.ts'
 import { readCases } from './commits/read.ts'
 import { releaseCases } from './claims/release.ts'
@@ -38,6 +45,7 @@ import { rescueCases } from './claims/rescue.ts'
 import { retryCases } from './runs/retry.ts'
 import { scheduleCases } from './runs/schedule.ts'
 import { sessionCases } from './claims/sessions.ts'
+import { settleCases } from './decided/settle.ts'
 import { startCases } from './runs/start.ts'
 import { startWithMessagesCases } from './runs/start-with-messages.ts'
 import { controlCases } from './control/control.ts'
@@ -46,6 +54,7 @@ import { timeoutCases } from './claims/timeouts.ts'
 import { topicCases } from './messages/topics.ts'
 import { userTransactionCases } from './runs/user-transactions.ts'
 import { undoCases } from './runs/undo.ts'
+import { unheldCases } from './decided/unheld-cases.ts'
 import { wakeCases } from './commits/wake.ts'
 import { wakeNameCases } from './messages/wake-names.ts'
 import { watchCases } from './commits/watch.ts'
@@ -67,6 +76,7 @@ export const storeContract: readonly ContractCase[] = [
   ...keyCases,
   ...claimCases,
   ...fairClaimCases,
+  ...namedClaimCases,
   ...payloadKeyCases,
   ...scheduleCases,
   ...commitCases,
@@ -74,11 +84,16 @@ export const storeContract: readonly ContractCase[] = [
   ...repeatCases,
   ...endCases,
   ...parkCases,
+  ...unheldCases,
+  ...decidedStartCases,
   ...mailboxCases,
   ...startWithMessagesCases,
   ...mailboxPageCases,
   ...watchCases,
   ...childCases,
+  ...leasedChildCases,
+  ...settleCases,
+  ...effectCases,
   ...parentEndCases,
   ...broadcastCases,
   ...queueCases,
@@ -108,5 +123,8 @@ export const storeContract: readonly ContractCase[] = [
   ...feedCases,
   ...hintCases,
   ...userTransactionCases,
+  ...decidedInTransactionCases,
   ...quotaCases,
+  ...sendCases,
+  ...heldBackCases,
 ]

@@ -1,6 +1,8 @@
 // Entries for the cases of the contract, which a store keeps without interpreting them.
 
 import type { Draft } from '../../core/model/entry.ts'
+import type { BroadcastMeta, SignalMeta } from '../../core/model/message.ts'
+import type { TopicRules } from '../../core/model/topic.ts'
 import type { TerminalStatus } from '../../core/model/run.ts'
 import type { Due } from '../../core/model/due.ts'
 
@@ -14,6 +16,22 @@ export function step(name = 'charge', data = '{"paid":true}'): Draft {
 
 export function waiting(name = 'approval'): Draft {
   return { kind: 'waiting', name, meta: { conditions: [{ tag: 'ok', kind: 'signal', name: 'approved' }] }, data: null }
+}
+
+/** A signal that a run sends to another. */
+export function signalSent(to: string, data = '"sent"', changes: Partial<SignalMeta> = {}): Draft {
+  const meta = { to, signal: 'approved', kind: 'signal', policy: null, ...changes } as const
+  return { kind: 'signal-sent', name: 'signal', meta, data }
+}
+
+/** A broadcast that a run sends. */
+export function broadcastSent(topic: TopicRules, data = '"sent"', changes: Partial<BroadcastMeta> = {}): Draft {
+  return {
+    kind: 'broadcast-sent',
+    name: 'broadcast',
+    meta: { topic, policy: null, expiresInMs: null, ...changes },
+    data,
+  }
 }
 
 /** Due after a delay. */
@@ -99,6 +117,21 @@ const everyOutcome: readonly Draft[] = [
   { kind: 'timer-failed', name: '#17', meta: { attempt: 5, ms: 0 }, data: error },
   { kind: 'start-sent', name: 'shop.ship', meta: null, data: null },
   { kind: 'signal-sent', name: 'paid', meta: null, data: null },
+  {
+    kind: 'signal-sent',
+    name: 'signal#2',
+    meta: {
+      to: '01b8d1a4-e000-7000-8000-000000000000',
+      signal: 'paid',
+      kind: 'topic-signal',
+      policy: { onUnread: 'dead-letter' },
+      mostUnread: 100,
+    },
+    data: '{"by":"Ada"}',
+  },
+  broadcastSent({ name: 'prices', delivery: 'one', retainMs: 0 }, '12', { expiresInMs: 1_000, mostKept: 10 }),
+  { kind: 'replied', name: 'order', meta: { to: 'm-1' }, data: '"yes"' },
+  { kind: 'replied', name: 'order#2', meta: { to: 'm-2', refused: true }, data: error },
   { kind: 'snapshot', name: null, meta: { fingerprint: 'f00' }, data: '{"state":1}' },
   { kind: 'logged', name: 'info', meta: null, data: '"half-way"' },
   { kind: 'progressed', name: 'progress', meta: { fraction: 0.1 }, data: null },

@@ -100,6 +100,7 @@ const isAlwaysTrue: ReadonlySet<string> = new Set([
   'queue_not_stuck',
   'late_catch_up',
   'leftovers_settled',
+  'sent_delivered',
   'one_key_one_live_run',
   'feed_dense',
   'feed_complete',

@@ -6,7 +6,8 @@ import type { Answer, Decided, DeciderModel } from '../../core/definition/decide
 import type { Draft, Entry } from '../../core/model/entry.ts'
 import { jsonCodec } from '../../core/payload/codec.ts'
 import { Payloads } from '../../core/payload/payload.ts'
-import type { Decider, DeciderTypes } from '../../deciders/decider.ts'
+import type { DeciderTypes } from '../../core/definition/decider-model.ts'
+import type { Decider } from '../../deciders/decider.ts'
 import { systemDigest } from '../../system.ts'
 
 /** A timer that is expected: `after` in milliseconds, or `at` as the time in milliseconds since 1970. */

@@ -18,6 +18,7 @@ import type { Transaction } from './transaction.ts'
  * Ways to break the plan, each of which looks harmless and loses or doubles something:
  *
  * `look-and-lock-in-one`   parking counts the messages in the statement that locks the run
+ * `woken-by-messages`      a transition without a lease counts the messages instead of asking whether the run was woken
  * `no-lock-on-deliver`     a sender reads the run without taking it
  * `no-lock-on-watch`       a run that begins to wait on another run, or on a topic, looks at it without taking it
  * `no-begin-again`         a run that is found under the locks and is not locked is written to all the same
@@ -36,6 +37,7 @@ import type { Transaction } from './transaction.ts'
  */
 export const mutations = [
   'look-and-lock-in-one',
+  'woken-by-messages',
   'no-lock-on-deliver',
   'no-lock-on-watch',
   'no-begin-again',

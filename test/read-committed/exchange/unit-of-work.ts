@@ -107,6 +107,17 @@ export class LockedUnitOfWork implements ChangeWork, DeliveryWork {
     return this.view.select(this.x.tables.runs, { at: ['id', [runId]] }).length === 0
   }
 
+  /** No stranger locks a topic. */
+  canHaveTopic(): boolean {
+    return true
+  }
+
+  sentBetween(runId: string, from: number, to: number): readonly Entry[] {
+    const places = Array.from({ length: to - from + 1 }, (_, at) => placeText(runId, from + at))
+    const rows = this.view.select(this.x.tables.journal, { at: ['place', places] })
+    return rows.map(({ entry }) => entry).sort((a, b) => a.seq - b.seq)
+  }
+
   lastEntry({ id, seq }: Run): Pick<Entry, 'seq' | 'kind' | 'meta' | 'data'> {
     const appended = this.rewrites.appends.last(id)
     if (appended?.seq === seq) return appended
@@ -145,8 +156,8 @@ export class LockedUnitOfWork implements ChangeWork, DeliveryWork {
     return this.news.get(text) ?? this.view.select(this.x.tables.messages, { at: ['id', [text]] })[0]
   }
 
-  hasMessageAfter({ runId }: Transition, after: number, names: readonly string[]): boolean {
-    return this.allUnread(runId).some(({ position, name }) => position > after && names.includes(name))
+  hasMessageAfter({ runId }: Transition, after: number, names: readonly string[] | null): boolean {
+    return this.allUnread(runId).some(({ position, name }) => position > after && (names?.includes(name) ?? true))
   }
 
   waitsOnRun(runId: string, from: WaitPosition | null, most: number): WaiterPage {

@@ -19,6 +19,7 @@ import {
   holds,
   inClaimOrder,
   isClaimable,
+  isClaimableByName,
   HoldfastError,
   isOrphaned,
   isOverdue,
@@ -65,9 +66,11 @@ export class ToyStore implements Store, StoreAdmin {
   claim: Store['claim'] = this.method((work, request) => {
     const { now } = work
     const limit = work.hasEnded(request.session) ? 0 : request.limit
-    const asked = this.queued(request)
+    const asked = request.runId === undefined ? this.queued(request) : []
     const isClaimableNow = (run: Run): boolean => isClaimable(run, request, now)
-    const found = inClaimOrder(asked.filter(({ due }) => due <= now).filter(isClaimableNow), request)
+    const named = work.run(request.runId ?? '')
+    const ready = inClaimOrder(asked.filter(({ due }) => due <= now).filter(isClaimableNow), request)
+    const found = named !== undefined && isClaimableByName(named, request, now) ? [named] : ready
     const runs = found.slice(0, limit).map((run) => ({ ...run, ...claimColumns(run, request, now) }))
     for (const run of runs) this.tables.runs.set(run.id, run)
     const later = asked.flatMap(({ due }) => (due > now ? [due] : []))

@@ -60,6 +60,14 @@ export class ToyUnitOfWork implements ChangeWork, DeliveryWork {
     return true
   }
 
+  canHaveTopic(): boolean {
+    return true
+  }
+
+  sentBetween(runId: string, from: number, to: number): readonly Entry[] {
+    return this.tables.journal(runId).slice(from - 1, to)
+  }
+
   lastEntry({ id, seq }: Run): Entry {
     return this.tables.journal(id)[seq - 1] as Entry
   }

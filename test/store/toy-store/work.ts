@@ -2,15 +2,18 @@
 
 import {
   advanced,
+  follow,
   left,
   newRow,
   startRun,
   uniqueText,
   type ControlWork,
   type Entry,
+  type Followed,
   type Keyed,
   type NewRun,
   type Run,
+  type RunStart,
   type Started,
   type StartingWork,
   type StartWork,
@@ -43,7 +46,7 @@ export class ToyWork extends ToyUnitOfWork implements StartWork, StartingWork, C
     return this.tables.sessions.get(session)?.hasEnded ?? false
   }
 
-  insert(given: NewRun, isLeased: boolean): Run {
+  insert(given: RunStart, isLeased: boolean): Run {
     this.tables.startedAs.set(given.id, given.type)
     this.tables.write(newRow(given, this.now, isLeased), [given.first], given.transition, this.now)
     for (const draft of given.messages ?? []) this.put(draft)
@@ -77,8 +80,12 @@ export class ToyWork extends ToyUnitOfWork implements StartWork, StartingWork, C
     return this.need(id)
   }
 
-  hasMessageAfter({ runId }: Transition, after: number, names: readonly string[]): boolean {
-    return this.tables.unread(runId).some(({ position, name }) => position > after && names.includes(name))
+  follow(decided: Transition): Followed {
+    return follow(this, decided)
+  }
+
+  hasMessageAfter({ runId }: Transition, after: number, names: readonly string[] | null): boolean {
+    return this.tables.unread(runId).some(({ position, name }) => position > after && (names?.includes(name) ?? true))
   }
 
   leave(_before: Run, kept: Run, transition: Transition, isReleased: boolean): Run {

@@ -18,7 +18,7 @@ describe('an effect', () => {
         name: 'sendMail#4',
         type: 'sendMail',
         idempotencyKey: 'order:42:4',
-        data: '{"type":"sendMail","to":"ada"}',
+        effect: { type: 'sendMail', to: 'ada' },
         order: 'ada',
       },
     ])
@@ -95,7 +95,6 @@ describe('an effect', () => {
       kind: 'gave-up',
       name: 'sendMail#4',
       meta,
-      effect: { type: 'sendMail', to: 'ada' },
       error: new Error('No such address'),
     })
     expect(decided.settles).toEqual(['sendMail#4'])
@@ -106,15 +105,70 @@ describe('an effect', () => {
   it('IF-R8 that gave up is a dead letter alone if the decider wants no input, or cannot decide it', () => {
     const rig = deciderRig(order)
     rig.execute(create)
-    const gaveUp = { kind: 'gave-up', name: 'sendMail#4', meta, error: new Error('x'.repeat(1e6)) } as const
-    expect(outcomes(rig.propose({ ...gaveUp, effect: { type: 'ship' } }))).toEqual(['settled'])
-    rig.instance.rollBack()
-    expect(rig.offer({ ...gaveUp, effect: null })).toMatchObject({
-      answers: [{ outcome: 'failed' }],
-      settles: ['sendMail#4'],
+    rig.execute(pay)
+    const { name } = rig.instance.effects.find(({ type }) => type === 'ship') ?? { name: '' }
+    const error = new Error('x'.repeat(1e6))
+    expect(outcomes(rig.offer({ kind: 'gave-up', name, meta, error }))).toEqual(['settled'])
+    const careless = decider('careless', {
+      initial: () => 0,
+      evolve: (count, _event: { type: 'Said' }) => count + 1,
+      decide: (_count, _input: { type: 'Say'; id: string }) => decision({ type: 'Said' }).effect({ type: 'shout' }),
+      id: 'id',
+      effects: { shout: () => undefined },
+      onDeadLetter: () => {
+        throw new Error('No answer to that')
+      },
     })
-    expect(rig.story()[1]).toBe('effect-failed sendMail#4, input, input-failed')
-    expect(rig.entries[5]?.data?.length).toBeLessThan(66_000)
+    const other = deciderRig(careless)
+    other.execute({ type: 'Say', id: '1' })
+    const decided = other.offer({ kind: 'gave-up', name: 'shout#4', meta, error })
+    expect(decided).toMatchObject({ answers: [{ outcome: 'failed' }], settles: ['shout#4'] })
+    expect(other.story()[1]).toBe('effect-failed shout#4, input, input-failed')
+    expect(other.entries[4]?.data?.length).toBeLessThan(66_000)
+  })
+
+  it('that gave up and was retried has its second outcome recorded, too, and no third', () => {
+    const rig = deciderRig(order)
+    rig.execute(create)
+    rig.offer({ kind: 'gave-up', name: 'sendMail#4', meta, error: new Error('No such address') })
+    const performed = { kind: 'performed', name: 'sendMail#4', meta, result: { type: 'MailSent' } } as const
+    expect(seen(rig.reload())).toEqual(seen(rig.instance))
+    expect(outcomes(rig.offer(performed))).toEqual(['accepted'])
+    expect(outcomes(rig.offer(performed))).toEqual(['unknown-effect'])
+    expect(rig.instance.state).toMatchObject({ isConfirmed: true })
+  })
+
+  it('whose outcome a message reports takes it, also if it is known already', () => {
+    const rig = deciderRig(order)
+    rig.execute(create)
+    const performed = { kind: 'performed', name: 'sendMail#4', meta, result: undefined } as const
+    expect(rig.offer({ ...performed, message: 'm1' }).takes).toEqual(['m1'])
+    expect(rig.offer({ ...performed, message: 'm2' })).toMatchObject({ takes: ['m2'], settles: [] })
+    expect(rig.story()[2]).toBe('input')
+  })
+
+  it('of an order begins when the one before it has its outcome, and at the latest with the end', () => {
+    const letters = decider('letters', {
+      initial: () => 'open',
+      evolve: (_state, event: { type: 'Sent' | 'Closed' }) => (event.type === 'Closed' ? 'closed' : 'open'),
+      decide: (_state, input: { type: 'Send' | 'Close'; id: string }) => {
+        if (input.type === 'Close') return decision({ type: 'Closed' })
+        return decision({ type: 'Sent' }).effect({ type: 'post' }).effect({ type: 'call' })
+      },
+      id: 'id',
+      isTerminal: (state) => state === 'closed',
+      effects: { post: { perform: () => undefined, orderBy: () => 'all' }, call: () => undefined },
+    })
+    const rig = deciderRig(letters)
+    const begun = ({ effects }: { effects: readonly { name: string }[] }): readonly string[] =>
+      effects.map(({ name }) => name)
+    const send = (): readonly string[] =>
+      begun(rig.offer({ kind: 'call', input: { type: 'Send', id: '1' }, command: null }))
+    expect([send(), send(), send()]).toEqual([['post#4', 'call#5'], ['call#9'], ['call#13']])
+    const done = { kind: 'performed', name: 'post#4', meta, result: undefined } as const
+    expect(begun(rig.offer(done))).toEqual(['post#8'])
+    const close = rig.offer({ kind: 'call', input: { type: 'Close', id: '1' }, command: null })
+    expect(begun(close)).toEqual(['post#12'])
   })
 
   it('that gave up is recorded even if the input that reports it never fits into a transition', () => {
@@ -131,7 +185,7 @@ describe('an effect', () => {
     })
     const rig = deciderRig(verbose)
     rig.execute({ type: 'Say', id: '1' })
-    const decided = rig.offer({ kind: 'gave-up', name: 'shout#4', meta, effect: null, error: new Error('No voice') })
+    const decided = rig.offer({ kind: 'gave-up', name: 'shout#4', meta, error: new Error('No voice') })
     expect(decided).toMatchObject({ answers: [{ outcome: 'failed' }], settles: ['shout#4'], isCut: false })
     expect(rig.story()[1]).toBe('effect-failed shout#4, input, input-failed')
   })

@@ -2,17 +2,27 @@
 // awaited something, and leaves nothing behind.
 
 import { describe, expect, it } from 'vitest'
+import { decider, decision } from '../../../src/deciders/index.ts'
 import { createScopes } from '../../../src/async-scopes.ts'
 import type { Host } from '../../../src/core/definition/definition.ts'
+import { topic } from '../../../src/core/definition/declared-topic.ts'
 import type { Context } from '../../../src/functions/api/context.ts'
 import type { Wait } from '../../../src/functions/waits/wait.ts'
 import { workflow, type Body, type Workflow } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig, unhandledIn, type Held, type RigOptions } from '../../support/function-rig.ts'
 
 const other = workflow('other', () => null)
+const aTopic = topic('inner')
 const aRun = '01900000-0000-7000-8000-00000000abcd'
 
 /** Every method of the context that asks something of the run. */
+const aDecider = decider('order', {
+  initial: () => 0,
+  evolve: (count, _event: { type: 'Paid' }) => count + 1,
+  decide: (_count, _input: { type: 'Pay'; id: string }) => decision({ type: 'Paid' }),
+  id: 'id',
+})
+
 const asks: Readonly<Record<string, (ctx: Context, made: Wait<unknown>) => unknown>> = {
   step: (ctx) => ctx.step('inner', () => 1),
   transaction: (ctx) => ctx.transaction('inner', () => 1),
@@ -26,6 +36,9 @@ const asks: Readonly<Record<string, (ctx: Context, made: Wait<unknown>) => unkno
   child: (ctx) => ctx.child(other),
   start: (ctx) => ctx.start(other),
   token: (ctx) => ctx.token(),
+  signal: (ctx) => ctx.signal(aRun, 'inner'),
+  broadcast: (ctx) => ctx.broadcast(aTopic, 1),
+  execute: (ctx) => ctx.execute(aDecider, { type: 'Pay', id: '1' }),
   expose: (ctx) => ctx.expose('inner', 1),
   until: (ctx) => ctx.until('inner', () => true),
   now: (ctx) => ctx.now(),
@@ -58,6 +71,8 @@ const own = [
   'failedFrame',
   'outsideStep',
   'encodeNote',
+  'send',
+  'identify',
   'read',
 ]
 const notes = ['record', 'note', 'refusal', 'promised']

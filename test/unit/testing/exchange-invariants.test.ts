@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import type { Chore } from '../../../src/core/model/chore.ts'
+import type { Entry } from '../../../src/core/model/entry.ts'
 import type { WaitRow } from '../../../src/core/rules/messages/unit-of-work.ts'
 import type { Message } from '../../../src/core/model/message.ts'
 import type { Run } from '../../../src/core/model/run.ts'
@@ -49,6 +50,51 @@ describe('a state', () => {
     }
     expect(found([wait], over, [{ ...chore, kind: 'messages' }])).toEqual(['end_notified a'])
     expect(found([wait], over, [{ ...chore, target: 'c' }])).toEqual(['end_notified a'])
+  })
+
+  it('in which a signal of a run is neither in the mailbox of its receiver nor left to a chore is found', () => {
+    const [sender, receiver] = ['01b8d1a4-e000-7000-8000-000000000001', '01b8d1a4-e000-7000-8000-000000000002']
+    const meta = { to: receiver, signal: 'go', kind: 'signal', policy: null } as const
+    const sent: Entry = { kind: 'signal-sent', name: 'signal', meta, data: '1', seq: 2, at: 3_000, transition: 't' }
+    const message: Message = {
+      id: `sent:${sender}:2`,
+      runId: receiver,
+      kind: 'signal',
+      name: 'go',
+      data: '1',
+      policy: null,
+      position: 1,
+      at: 3_000,
+    }
+    const found = (there: Partial<RunState>, chores: readonly Chore[] = [], changes: Partial<Run> = {}): string[] =>
+      checkExchange(
+        { waits: [], broadcasts: [], chores },
+        [
+          { ...keyed(sender, {}), entries: [sent] },
+          { ...keyed(receiver, changes), taken: [], ...there },
+        ],
+        now,
+      ).map(({ name, runId }) => `${name} ${runId}`)
+    const lost = [`sent_delivered ${sender}`]
+    expect(found({})).toEqual(lost)
+    expect(found({ messages: [message] })).toEqual([])
+    expect(found({ taken: [{ id: message.id, position: 1, takenBy: 2 }] })).toEqual([])
+    const chore: Chore = { kind: 'send', target: `${sender} ${receiver}`, position: 2, after: null }
+    expect(found({}, [chore])).toEqual([])
+    expect(found({}, [{ ...chore, position: 3 }])).toEqual(lost)
+    expect(found({}, [{ ...chore, target: `${receiver} ${sender}` }])).toEqual(lost)
+    expect(found({}, [], over), 'it was over').toEqual([])
+    expect(found({}, [], { createdAt: 3_000 }), 'it was not there').toEqual([])
+    const retried: Entry = {
+      kind: 'retried',
+      name: null,
+      meta: { note: null },
+      data: null,
+      seq: 3,
+      at: 1,
+      transition: null,
+    }
+    expect(found({ entries: [retried] }), 'it was over for a while').toEqual([])
   })
 
   it('in which a queue keeps something although a run waits on it is found', () => {

@@ -16,6 +16,11 @@ export interface ClaimRequest {
   readonly isolated?: boolean
   /** The keys that the claimer reads with: runs that were last written with another one are passed over. @default any key */
   readonly keys?: readonly string[]
+  /**
+   * This run and no other, if it is due and is no suspect. The answer says nothing of other runs: `more` is false, and `nextDue`
+   * null. @default any run
+   */
+  readonly runId?: string
 }
 
 export interface Selector {
@@ -64,6 +69,17 @@ export function isClaimable(
   return !isTimeOver(run, now) && isReadable(run, request)
 }
 
+/** Whether a claim that names one run gets it. */
+export function isClaimableByName(run: Run, request: ClaimRequest, now: number): boolean {
+  const isDue = run.readiness === 'ready' || run.readiness === 'timed'
+  if (!isDue || run.due === null || run.due > now || run.id !== request.runId) return false
+  return isClaimable(run, request, now) && request.selectors.some((one) => isSelected(run, one))
+}
+
+function isSelected(run: Selector, { type, version }: Selector): boolean {
+  return run.type === type && run.version === version
+}
+
 /** The columns of a run that a claim writes. */
 export type ClaimColumns = Pick<
   Run,
@@ -88,6 +104,6 @@ export function claimColumns(run: Run, request: ClaimRequest, now: number): Clai
 }
 
 /** How long a claim of that run lasts without a word of its holder. The first selector that names it counts. */
-function leaseMsOf({ type, version }: Selector, { selectors }: ClaimRequest): number | null {
-  return selectors.find((one) => one.type === type && one.version === version)?.leaseMs ?? null
+function leaseMsOf(run: Selector, { selectors }: ClaimRequest): number | null {
+  return selectors.find((one) => isSelected(run, one))?.leaseMs ?? null
 }

@@ -5,8 +5,8 @@
 // again; the run was removed; the run has ended, and the message's policy decides; too many messages are unread in the
 // mailbox. Otherwise it is put into the mailbox, and wakes the run if it is parked for that.
 
-import { settleUnread } from './exchange.ts'
 import { isMailboxFull, sendToTopic } from './quota.ts'
+import { settleLate } from './settle.ts'
 import { deliveryOutcomeOf, type Delivered, type DeliveryOutcome, type MessageDraft } from '../../model/message.ts'
 import type { NewBroadcast } from '../../model/topic.ts'
 import { isTerminal, type Run, type RunStatus } from '../../model/run.ts'
@@ -25,8 +25,8 @@ export interface NewMessage extends MessageDraft {
 export interface MailboxWork {
   /** The answer to the sender of a message of that id when it was put into the mailbox; undefined if it never was. */
   outcomeOf(draft: NewMessage): DeliveryOutcome | undefined
-  /** How many messages of that run are unread, counted up to that many. A store may answer less if they cannot be so many. */
-  depth(run: Run, most: number): number
+  /** As `UnitOfWork` has it. */
+  depth: UnitOfWork['depth']
   /**
    * Puts a message into the mailbox of that run, as it is now, and wakes the run if it is parked for that. Returns the answer
    * to the sender.
@@ -61,13 +61,8 @@ export function deliverToMailbox(work: MailboxWork, run: Run | undefined, draft:
  * message.
  */
 function settleUndelivered(work: DeliveryWork, run: Run, draft: NewMessage): Delivered {
-  const { id, kind, name, data, policy } = draft
-  const { status } = run
-  const message = { id, runId: run.id, kind, name, data, policy, position: run.inbox + 1, at: work.now }
-  work.receive(draft, run)
-  // Only this one: other unread messages may be left to a chore.
-  settleUnread(work, message)
-  return { outcome: 'target-terminated', status }
+  settleLate(work, run, draft)
+  return { outcome: 'target-terminated', status: run.status }
 }
 
 type Answer = Extract<Delivered, { readonly repeated?: true }>

@@ -10,9 +10,12 @@
 // `core/model/chore.ts`. So are messages to a run that a foreign transaction has locked.
 
 import type { UnitOfWork, UnreadPage, WaitRow, WaiterPage } from './unit-of-work.ts'
-import { broadcast, broadcastMessage, catchUp, passOn } from './broadcast.ts'
+import { broadcastMessage, catchUp, passOn } from './broadcast.ts'
+import { deliverPage } from './send.ts'
+import { settleUnread } from './settle.ts'
 import { comeBackAt, isSameChore, placeOf, type Chore } from '../../model/chore.ts'
-import { passedOnId, type Crowded, type Ended, type Message, type Refused } from '../../model/message.ts'
+import type { Crowded, Ended, Message, Refused } from '../../model/message.ts'
+import { isEffectType } from '../effect-type.ts'
 import { isTerminal, type Run } from '../../model/run.ts'
 import { cancelForParent } from '../control.ts'
 import type { ChildBond } from '../../model/transition.ts'
@@ -124,6 +127,7 @@ export function doChore(unitOfWork: UnitOfWork, taken: Chore): void {
   if (chore === undefined || !isSameChore(chore, taken)) return
   if (chore.kind === 'topic') return passOn(unitOfWork, chore)
   if (chore.kind === 'late') return catchUp(unitOfWork, chore)
+  if (chore.kind === 'send') return deliverPage(unitOfWork, chore)
   const run = unitOfWork.run(chore.target)
   const isRemoved = chore.kind === 'end' && run !== undefined && run.deletedAt !== null
   if (run === undefined || !(isTerminal(run.status) || isRemoved)) return unitOfWork.deleteChore(chore)
@@ -190,20 +194,12 @@ function forgetChild(unitOfWork: UnitOfWork, parentId: string, runId: string): v
   unitOfWork.deleteWait({ ...notifyWait(runId, parentId), effect: 'cancel', openedAt: unitOfWork.now })
 }
 
+/** What an instance has asked for is done, also when the instance is over; but not for one that was cancelled. */
 function cancelChild(unitOfWork: UnitOfWork, child: Run, parent: Run): void {
+  const isDone = parent.status === 'succeeded' || parent.status === 'failed'
+  if (isDone && isEffectType(child.type)) return
   const write = cancelForParent(child, `Its parent ${parent.id} has ended.`, unitOfWork.now)
   if (write !== null) unitOfWork.rewrite(child, write)
-}
-
-/** Settles a message whose run has ended. */
-export function settleUnread(unitOfWork: UnitOfWork, message: Message): void {
-  const { policy, name, data } = message
-  if (policy === null) return unitOfWork.settle(message, 'discarded')
-  if (policy.onUnread === 'dead-letter') return unitOfWork.settle(message, 'dead')
-  unitOfWork.settle(message, 'broadcast')
-  const { delivery, retainMs } = policy
-  const sent = { id: passedOnId(message), data, policy, expiresAt: null }
-  broadcast(unitOfWork, { name, delivery, retainMs }, sent, unitOfWork.pages.passedOn)
 }
 
 /** The first this many of a list, as a page. */

@@ -50,7 +50,8 @@ export function sendToTopic(unitOfWork: UnitOfWork, sent: NewBroadcast): Deliver
   })
 }
 
-function isTopicFull(unitOfWork: UnitOfWork, { name, delivery, retainMs }: TopicRules, most: number): boolean {
+/** Whether a topic keeps that many broadcasts that a run may still get. */
+export function isTopicFull(unitOfWork: UnitOfWork, { name, delivery, retainMs }: TopicRules, most: number): boolean {
   if (delivery === 'all' && retainMs === 0) return false
   const position = unitOfWork.topicPosition(name) - most + 1
   if (position < 1) return false

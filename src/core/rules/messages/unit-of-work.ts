@@ -66,12 +66,23 @@ export interface UnitOfWork {
    * such locks skips runs that only receive a message, and waits for those that the transaction is about.
    */
   canHave(runId: string): boolean
+  /** Whether it holds the row of that topic: the same of a topic that only receives a broadcast. */
+  canHaveTopic(topic: string): boolean
   /** The last entry of a run that has ended. */
   lastEntry(run: Run): Pick<Entry, 'seq' | 'kind' | 'meta' | 'data'>
   /** The first `most` messages after a position that no transition has taken, or fewer: they may be a million. */
   unread(runId: string, after: number, most: number): UnreadPage
   /** Whether a message of that id was ever put into the mailbox of that run. */
   hasMessage(runId: string, id: string): boolean
+  /** How many messages of that run are unread, counted up to that many. A store may answer less if they cannot be so many. */
+  depth(run: Run, most: number): number
+  /**
+   * What a run sends is left to a chore: the transaction is that of a user, and locks no receiver. @default it is delivered
+   * with the transaction
+   */
+  readonly sendsLater?: boolean
+  /** The entries with which a run has sent messages, of those between two numbers, both included. */
+  sentBetween(runId: string, from: number, to: number): readonly Entry[]
   /** The first `most` from that place on that wait on the end of that run, or fewer: they may be a million. */
   waitsOnRun(runId: string, from: WaitPosition | null, most: number): WaiterPage
   /** The first `most` after that place that wait on a topic for this delivery. */

@@ -119,10 +119,10 @@ export class Row {
     return count
   }
 
-  /** A message of one of these names came after a position, and no transition has taken it. */
-  hasMessageAfter(after: number, names: readonly string[]): boolean {
+  /** A message of one of these names, or of any, came after a position, and no transition has taken it. */
+  hasMessageAfter(after: number, names: readonly string[] | null): boolean {
     for (const { message, takenBy } of this.mailbox?.values() ?? []) {
-      if (takenBy === null && message.position > after && names.includes(message.name)) return true
+      if (takenBy === null && message.position > after && (names?.includes(message.name) ?? true)) return true
     }
     return false
   }

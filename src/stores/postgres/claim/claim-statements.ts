@@ -53,6 +53,8 @@ export interface ClaimStatements {
   readonly next: Statement
   /** The claim of suspects. Takes the shard, the session, the limit, the window, the types and the choice, if any. */
   isolated(isChoosing: boolean): Statement
+  /** The claim of one run. Takes the shard, the session, the run, the limit, the types, and the keys or null. */
+  readonly named: Statement
   /** The runs that a claim may pick; leases nothing. Takes the shard, the types, how many of each, and the choice. */
   readonly candidates: Readonly<Record<'ready' | 'timed' | 'isolated', Statement>>
   /**
@@ -285,6 +287,30 @@ export function claimStatements({ schema, now, skipLocked, isSpread }: Dialect):
     from clock left join leased on true
     order by leased.nth`,
     )
+  const named = statement(
+    ['claim.session', 'claim.pick', 'claim.lease', 'claim.next', 'claim.commit'],
+    `
+    with clock as materialized (select ${now} as now),
+    selector as materialized (
+      select * from json_to_recordset($5::text::json) as selector (type text, version integer, lease_ms bigint)),
+    locked as materialized (
+      select run.id, 0 as "of", 1 as nth, run.rank, run.due from ${schema}.runs as run
+      where run.shard = $1::smallint and run.id = $3::uuid and run.readiness in ('ready', 'timed') and run.due <= ${clock}
+        and ${isInTime} and $4::integer > 0 and not ${hasEnded}
+        and (run.key_id is null or $6::text is null
+          or run.key_id = any(array(select value from json_array_elements_text($6::text::json) as key (value))))
+      for no key update ${skipLocked}),
+    leased as (
+      update ${schema}.runs as run set
+        status = case when run.status = 'cancelling' then run.status else 'running' end, readiness = 'leased', due = null,
+        session = $2::text, token = run.token + 1, crashes = run.crashes + 1, deadline = ${clock} + selector.lease_ms,
+        expires_at = null
+      from locked cross join selector
+      where run.shard = $1::smallint and run.id = any(array(select id from locked)) and run.id = locked.id
+        and selector.type = run.type and selector.version = run.version
+      returning ${runColumns('run')})
+    select clock.now, leased.* from clock left join leased on true`,
+  )
   const isolated = isolatedOf(null)
   const chosenIsolated = isolatedOf(6)
 
@@ -355,6 +381,7 @@ export function claimStatements({ schema, now, skipLocked, isSpread }: Dialect):
     ),
     promote: (isChoosing) => (isChoosing ? chosenPromote : promote),
     isolated: (isChoosing) => (isChoosing ? chosenIsolated : isolated),
+    named,
     candidates: {
       ready: candidatesOf('ready', 'rank, due, id', `${isInTime} ${isMine(4)}`),
       timed: candidatesOf('timed', 'due, id', `run.due <= ${clock} ${isMeant(4)}`),

@@ -15,6 +15,7 @@ import type { Execution, Row, DetailedHint, Transactions } from '../execution.ts
 import { WalkPace } from './walk-pace.ts'
 import { RefusedRuns } from '../exchange/refused-runs.ts'
 import { entryOf, runOf, timeOf } from '../schema/rows.ts'
+import { shardOfRun } from '../schema/shards.ts'
 import { rolledBack, withoutRefused } from '../commit/refused-items.ts'
 import { TimedFloors, type TimedLook } from './timed-floors.ts'
 
@@ -27,6 +28,8 @@ const walks = { leastMs: 2_000, cheapMs: 10 } as const
 export interface ClaimQueries {
   /** Leases runs of one shard; `limit` of them at most. */
   claim(transactions: Transactions, shard: number, request: ClaimRequest): Promise<Claimed>
+  /** Leases that run, if it is due. */
+  claimByName(transactions: Transactions, runId: string, request: ClaimRequest): Promise<Claimed>
   /** A run may have come in before the place where the last claim ended. */
   notice(hints: readonly DetailedHint[]): void
 }
@@ -316,6 +319,15 @@ export function createClaimQueries(dialect: Dialect, { monotonic, random, onRefu
           if (!(await findRefused(transactions, shard, request)) && !isElsewhere) throw error
         }
       }
+    },
+    async claimByName(transactions, runId, { session, selectors, limit, keys }) {
+      const shard = shardOfRun(dialect, runId)
+      const most = shard === undefined ? 0 : limit
+      const choice = keys === undefined ? null : JSON.stringify(keys)
+      const values = [shard ?? 0, session, runId, most, JSON.stringify(distinct(selectors)), choice]
+      const rows = await transactions.alone((x) => x.execute(statements.named, values))
+      const runs = rows.filter((row) => row['id'] !== null).map(runOf)
+      return { runs, more: false, nextDue: null, now: Number(rows[0]?.['now']) }
     },
     notice(hints) {
       for (const floors of floorsBy.values()) floors.notice(hints)

@@ -11,7 +11,7 @@ import type {
   ReleasedLease,
   NewBroadcast,
   NewMessage,
-  NewRun,
+  RunStart,
   StartBusy,
   Started,
   ControlResult,
@@ -19,25 +19,33 @@ import type {
 } from '../../../store.ts'
 import type { CommitQueries } from './commit.ts'
 import type { Database } from '../connection/database.ts'
+import { followsApart, startDecided, type DecidedStartParts, type StartLocks } from '../start/decided-start.ts'
 import { isKeyed } from './keys.ts'
 import { isMessage, lockRequestOfSending, type DeliverQueries } from '../exchange/deliver.ts'
 import type { Execution, Transactions } from '../execution.ts'
-import { startInOrder, type StartingParts } from './ordered-start.ts'
 import type { RefusedOthers } from '../exchange/refused-others.ts'
-import { setAside, createLockFilter, type LockFilter } from './locked-items.ts'
+import { setAside, createLockFilter, type LockFilter, type LockPolicy } from './locked-items.ts'
 import { byShard, shardOfRun } from '../schema/shards.ts'
 import { withoutRefused } from './refused-items.ts'
 import { isUniqueViolation, sqlStateOf } from '../connection/sql-state.ts'
 import type { ControlQueries } from '../exchange/control.ts'
 import { LockRequest } from '../exchange/lock-request.ts'
 
-export interface BatchParts extends StartingParts {
+export interface BatchParts extends DecidedStartParts {
   readonly deliverQueries: DeliverQueries
   readonly controlQueries: ControlQueries
   readonly refusedOthers: RefusedOthers
 }
 
 const busy: Busy = { outcome: 'busy' }
+
+/** Starts some runs in one transaction. */
+type StartSome = (
+  x: Execution,
+  runs: readonly RunStart[],
+  locks: StartLocks,
+  lockPolicy: LockPolicy,
+) => Promise<readonly Started[]>
 
 export class Batches {
   private readonly parts: BatchParts
@@ -55,10 +63,12 @@ export class Batches {
     this.aside = createLockFilter(parts.dialect, parts.refusedOthers)
   }
 
-  async start(runs: readonly NewRun[], options?: BatchOptions): Promise<readonly (Started | StartBusy)[]> {
-    if (runs.some(isKeyed)) {
+  async start(runs: readonly RunStart[], options?: BatchOptions): Promise<readonly (Started | StartBusy)[]> {
+    if (runs.some((run) => isKeyed(run) || followsApart(this.parts.dialect, run))) {
       this.db.assertOpen()
-      return this.startAside(runs, options, (x, some) => startInOrder(this.parts, x, some))
+      return this.startAside(runs, options, (x, some, locks, lockPolicy) =>
+        startDecided(this.parts, x, some, locks, { lockPolicy }),
+      )
     }
     return this.spread(
       runs,
@@ -73,21 +83,22 @@ export class Batches {
 
   /** A batch that waits for no lock is one statement, unless its rows are spread: it needs no transaction. */
   private startAside(
-    runs: readonly NewRun[],
+    runs: readonly RunStart[],
     options: BatchOptions | undefined,
-    start: (x: Execution, runs: readonly NewRun[]) => Promise<readonly Started[]>,
+    start: StartSome,
     isAlone = false,
   ): Promise<readonly (Started | StartBusy)[]> {
-    return setAside<NewRun, Started | StartBusy>(this.parts.dialect, {
+    return setAside<RunStart, Started | StartBusy>(this.parts.dialect, {
       items: runs,
       busy: { created: false, taken: 'busy', run: null },
       send: (some, { lockPolicy, patient }) => {
         const how = { ...options, patient }
+        const locks: StartLocks = new Map()
         if (isAlone && lockPolicy === 'wait' && !this.parts.dialect.isSpread)
-          return this.db.alone((x) => start(x, some), 'start.commit', how)
+          return this.db.alone((x) => start(x, some, locks, lockPolicy), 'start.commit', how)
         const work = async (x: Execution): Promise<readonly Started[]> => {
           if (lockPolicy === 'pass over') await this.aside.hurry(x)
-          return start(x, some)
+          return start(x, some, locks, lockPolicy)
         }
         return this.db.transaction('start.commit', work, how)
       },

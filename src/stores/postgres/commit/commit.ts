@@ -5,7 +5,7 @@
 // judged by the core, in a transaction of its own: see `locked-commit.ts`.
 
 import type { Draft } from '../../../core/model/entry.ts'
-import { isTerminal, type Run } from '../../../core/model/run.ts'
+import { isTerminal } from '../../../core/model/run.ts'
 import type { Transition } from '../../../core/model/transition.ts'
 import type { BatchOptions, Committed } from '../../../store.ts'
 import type { StatementName } from '../statement-name.ts'
@@ -14,13 +14,14 @@ import { statement, type Dialect } from '../dialect.ts'
 import type { Execution, Transactions } from '../execution.ts'
 import { lockRequestOf, type LockedCommitQueries } from './locked-commit.ts'
 import type { RefusedOthers } from '../exchange/refused-others.ts'
-import { hintPlace } from './rewrite.ts'
+import { hintPlace, placeOf, placeRead } from './rewrite.ts'
 import { hasMetLock, setAside } from './locked-items.ts'
 import { updateMessages } from './take-messages.ts'
 import { createSpreadCommitQueries } from '../spread/spread-commit.ts'
 import { movesFrom, moveValues, valuesOfMoves } from './usual-moves.ts'
+import { createUnheldCommit, isUsualUnheld } from './unheld-commit.ts'
 import { unwatchesOf, unwatchSql, withoutMany } from './unwatch.ts'
-import { isOneStep, isUsual, takesOf } from './usual-transition.ts'
+import { isOneStep, isUsual, takesOf, type HeldTransition } from './usual-transition.ts'
 
 export interface CommitQueries {
   /** Commits transitions of one shard. */
@@ -39,6 +40,12 @@ const mostWaits = 2
 const movesAt = 3
 const entriesAt = movesAt + moveValues
 const takesAt = entriesAt + entryValues
+
+/** How some that need no look are sent. */
+interface SendingTogether<One> {
+  readonly send: (x: Execution, shard: number, some: readonly One[]) => Promise<ReadonlyMap<string, Committed>>
+  readonly options: BatchOptions | undefined
+}
 
 const busy: Committed = { outcome: 'refused', reason: 'busy' }
 
@@ -103,8 +110,7 @@ export function createCommitQueries(
         and run.inbox = coalesce(given.inbox, run.inbox) and (given.ends is not true or not run.watched)
         and (given.status is distinct from 'succeeded' or run.timeout_at is null or run.timeout_at > now) ${hasFeed ? '' : withoutFeed}
       returning run.id, run.feed, run.inbox, now, run.seq as last, given.seq + 1 as first,
-        case when run.due is not null then run.readiness::text || ' '::text || run.version::text || ' '::text || run.rank::text
-          || ' '::text || run.due::text || ' '::text || run.type::text end as place,
+        ${placeRead('run')} as place,
         case when run.ended_at is not null then run.unique_key end as unique_key),
     freed as (
       delete from ${schema}.keys as held using moved
@@ -146,6 +152,7 @@ export function createCommitQueries(
     checkpoint: checkpoint(hasFeed),
   })
   const statements = { withFeed: usual(true), withoutFeed: usual(false) }
+  const commitUnheld = createUnheldCommit(dialect)
 
   const free = statement(
     [],
@@ -158,7 +165,7 @@ export function createCommitQueries(
   async function commitStep(
     x: Execution,
     shard: number,
-    { id, runId, guard, append, feed = false }: Transition,
+    { id, runId, guard, append, feed = false }: HeldTransition,
   ): Promise<ReadonlyMap<string, Committed>> {
     const [{ kind, name, meta, data }] = append as readonly [Draft]
     const { session, token } = guard.lease
@@ -177,7 +184,7 @@ export function createCommitQueries(
   async function commitUsual(
     x: Execution,
     shard: number,
-    transitions: readonly Transition[],
+    transitions: readonly HeldTransition[],
   ): Promise<ReadonlyMap<string, Committed>> {
     const [only] = transitions
     if (only !== undefined && transitions.length === 1 && isOneStep(only)) return commitStep(x, shard, only)
@@ -185,7 +192,7 @@ export function createCommitQueries(
     for (const { id, runId, guard, append } of transitions) appends.add(runId, guard.seq, append, id, 0)
     const takes = takesOf(transitions)
     const unwatches = unwatchesOf(dialect, transitions)
-    const [{ guard: first }] = transitions as readonly [Transition]
+    const [{ guard: first }] = transitions as readonly [HeldTransition]
     const isOne = transitions.length === 1 && takes.length + unwatches.length === 0
     const values = [shard, first.lease.session, ...valuesOfMoves(transitions, isOne), ...appends.values]
     const { plain, one, withTakes, withUnwatches } =
@@ -220,18 +227,19 @@ export function createCommitQueries(
    * flushes, which queue behind this one: even a small batch waits shortly, and never again for a row that is known to be
    * locked.
    */
-  async function commitTogether(
+  async function commitTogether<One extends Transition>(
     db: Transactions,
     shard: number,
-    transitions: readonly Transition[],
-    options: BatchOptions | undefined,
+    transitions: readonly One[],
+    { send, options }: SendingTogether<One>,
     waits = mostWaits,
   ): Promise<Map<string, Committed>> {
     const patient = skipLocked === ''
+    if (transitions.length === 0) return new Map()
     try {
       const how = { ...options, patient }
-      if (!isSpread) return new Map(await db.alone((x) => commitUsual(x, shard, transitions), null, how))
-      return new Map(await db.transaction('commit.commit', (x) => spread.commit(x, shard, transitions), how))
+      if (!isSpread) return new Map(await db.alone((x) => send(x, shard, transitions), null, how))
+      return new Map(await db.transaction('commit.commit', (x) => send(x, shard, transitions), how))
     } catch (error) {
       if (patient || !hasMetLock(error)) throw error
     }
@@ -240,10 +248,7 @@ export function createCommitQueries(
     const rows = await db.alone((x) => x.execute(free, [shard, ids]), null, options)
     const known = new Set(rows.map((row) => row['id']))
     const unlocked = transitions.filter(({ runId }) => known.has(runId))
-    const answers =
-      unlocked.length === 0
-        ? new Map<string, Committed>()
-        : await commitTogether(db, shard, unlocked, options, waits - 1)
+    const answers = await commitTogether(db, shard, unlocked, { send, options }, waits - 1)
     for (const { id, runId } of transitions) {
       if (!known.has(runId)) answers.set(id, busy)
     }
@@ -268,7 +273,8 @@ export function createCommitQueries(
       send: (some, { lockPolicy, patient }) => {
         const lockRequest = lockRequestOf(some)
         const how = { ...options, patient }
-        const commit = (x: Execution) => lockedCommitQueries.commit(x, shard, some, lockRequest, { lockPolicy })
+        const commit = (x: Execution) =>
+          lockedCommitQueries.commit({ x, shard, transitions: some, lockRequest, how: { lockPolicy } })
         return refused.spare(db, lockRequest, () => db.transaction('commit.commit', commit, how))
       },
     })
@@ -276,12 +282,19 @@ export function createCommitQueries(
 
   return {
     async commit(db, shard, transitions, options) {
-      const session = transitions[0]?.guard.lease.session
-      const isOfOne = ({ guard }: Transition): boolean => guard.lease.session === session
+      const held = transitions.filter(isUsual)
+      const session = held[0]?.guard.lease.session
       // Transitions that a process still sends under a session that it has lost are judged by the core.
-      const usual = withoutMany(transitions.filter((one) => isUsual(one) && isOfOne(one)))
-      const answers =
-        usual.length === 0 ? new Map<string, Committed>() : await commitTogether(db, shard, usual, options)
+      const usual = withoutMany(held.filter(({ guard }) => guard.lease.session === session))
+      const send: SendingTogether<HeldTransition>['send'] = isSpread
+        ? (x, of, some) => spread.commit(x, of, some)
+        : commitUsual
+      const answers = await commitTogether(db, shard, usual, { send, options })
+      // Where rows are spread, the core judges them: what they save there is one look.
+      const unheld = isSpread ? [] : transitions.filter(isUsualUnheld)
+      for (const [id, answer] of await commitTogether(db, shard, unheld, { send: commitUnheld, options })) {
+        answers.set(id, answer)
+      }
       const rest = transitions.filter(({ id }) => !answers.has(id))
       if (rest.length > 0) {
         const judged = await commitJudged(db, shard, rest, options)
@@ -290,10 +303,4 @@ export function createCommitQueries(
       return transitions.map(({ id }) => answers.get(id) as Committed)
     },
   }
-}
-
-/** Where a run that goes on later stands in the order of claims. */
-function placeOf(place: string): Pick<Run, 'type' | 'readiness' | 'version' | 'priority' | 'due'> {
-  const [readiness, version, rank, due, ...type] = place.split(' ') as [Run['readiness'], ...string[]]
-  return { readiness, version: Number(version), priority: 0 - Number(rank), due: Number(due), type: type.join(' ') }
 }

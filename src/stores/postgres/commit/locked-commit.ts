@@ -14,8 +14,11 @@ import {
   type Keyed,
   type StartingWork,
 } from '../../../core/rules/commit.ts'
+import { follow, type Followed } from '../../../core/rules/start.ts'
+import { judgeSettled } from '../../../core/rules/judge.ts'
 import { isTerminal, type Run } from '../../../core/model/run.ts'
-import type { Transition } from '../../../core/model/transition.ts'
+import { outgoingIn } from '../../../core/rules/messages/send.ts'
+import { sends, type Transition } from '../../../core/model/transition.ts'
 import type { SubscriberCounts } from '../../subscriber-counts.ts'
 import { PostgresUnitOfWork } from '../exchange/unit-of-work.ts'
 import { statement, type Dialect } from '../dialect.ts'
@@ -26,14 +29,19 @@ import type { Guard } from './locked-items.ts'
 import { LockRequest } from '../exchange/lock-request.ts'
 
 export interface LockedCommitQueries {
-  /** Commits transitions of one shard inside one transaction. */
-  commit(
-    x: Execution,
-    shard: number,
-    transitions: readonly Transition[],
-    lockRequest: LockRequest,
-    how?: ExchangeOptions,
-  ): Promise<readonly Committed[]>
+  /** Commits transitions. */
+  commit(given: LockedCommit): Promise<readonly Committed[]>
+  /** What follows from the first inputs of runs that were created: by this transaction, or by an earlier try. */
+  follow(given: LockedCommit): Promise<readonly Followed[]>
+}
+
+/** Transitions of one shard inside one transaction. */
+export interface LockedCommit {
+  readonly x: Execution
+  readonly shard: number
+  readonly transitions: readonly Transition[]
+  readonly lockRequest: LockRequest
+  readonly how?: ExchangeOptions
 }
 
 /** Inserts runs that others start. A start that is repeated inserts nothing, and is answered as the first time. */
@@ -68,9 +76,12 @@ class PostgresCommitWork extends PostgresUnitOfWork implements StartingWork {
   private readonly seen: Look
   made = nothingMade
 
-  constructor(found: LockedRows, seen: Look, crowds: SubscriberCounts) {
+  readonly sendsLater: boolean
+
+  constructor(found: LockedRows, seen: Look, crowds: SubscriberCounts, inUserTransaction: boolean) {
     super(found, seen.now, crowds)
     this.seen = seen
+    this.sendsLater = inUserTransaction
   }
 
   entryAt(runId: string, seq: number): EntryMark | undefined {
@@ -83,7 +94,8 @@ class PostgresCommitWork extends PostgresUnitOfWork implements StartingWork {
     return (rival?.['run_id'] as string | undefined) ?? null
   }
 
-  hasMessageAfter({ id, runId }: Transition, after: number, names: readonly string[]): boolean {
+  /** Of any name: whether there is one at all was looked up. */
+  hasMessageAfter({ id, runId }: Transition, after: number, names: readonly string[] | null): boolean {
     return this.seen.messageArrived.has(id) || this.hasPut(runId, after, names)
   }
 
@@ -149,6 +161,17 @@ export function createLockedCommitQueries(
       limit 1) as message`,
   )
 
+  // Without a lease nobody has read the mailbox.
+  const unread = statement(
+    'commit.look',
+    `
+    select requested.t
+    from json_to_recordset($2::text::json) as requested (t text, r uuid) cross join lateral (
+      select 1 from ${schema}.messages as message
+      where message.shard = $1::smallint and message.run_id = requested.r and message.taken_by is null
+      order by message.position limit 1) as message`,
+  )
+
   async function lookForMessages(
     x: Execution,
     shard: number,
@@ -157,9 +180,14 @@ export function createLockedCommitQueries(
     const requested = transitions.flatMap(({ id: t, runId: r, parkIf, takes }) =>
       (parkIf?.wakeNames ?? []).map((name) => ({ t, r, after: parkIf?.inbox ?? 0, name, takes })),
     )
-    if (requested.length === 0) return new Set()
-    const rows = await x.execute(messages, [shard, JSON.stringify(requested)])
-    return new Set(rows.map((row) => row['t'] as string))
+    const unheld = transitions.flatMap(({ id: t, runId: r, guard, status }) =>
+      guard.lease === null && status === 'waiting' ? [{ t, r }] : [],
+    )
+    const rows = await Promise.all([
+      requested.length === 0 ? [] : x.execute(messages, [shard, JSON.stringify(requested)]),
+      unheld.length === 0 ? [] : x.execute(unread, [shard, JSON.stringify(unheld)]),
+    ])
+    return new Set(rows.flat().map((row) => row['t'] as string))
   }
 
   async function look(x: Execution, shard: number, transitions: readonly Transition[]): Promise<Look> {
@@ -195,9 +223,10 @@ export function createLockedCommitQueries(
     guard.assertWhole()
     const rivals = keys.length === 0 ? [] : await x.execute(holders, [shard, JSON.stringify(keys)])
     unitOfWork.made = { ...nothingMade, rivals }
-    const starting = transitions.filter(
-      (one) => (one.outbound?.starts.length ?? 0) > 0 && judge(unitOfWork, unitOfWork.run(one.runId), one) === null,
-    )
+    const starting = transitions
+      .filter((one) => partsOf(one).some(hasStarts) && judge(unitOfWork, unitOfWork.run(one.runId), one) === null)
+      .flatMap((one) => [one, ...settledBy(unitOfWork, one)])
+      .filter(hasStarts)
     if (starting.length === 0) return unitOfWork.made
     const children = new Map<string, readonly Started[]>()
     const { started, inserted } = await startChildren(
@@ -213,47 +242,86 @@ export function createLockedCommitQueries(
     return { children, inserted, rivals }
   }
 
-  return {
-    commit: (x, shard, transitions, lockRequest, { inUserTransaction = false, lockPolicy } = {}) =>
-      exchange.perform(x, {
-        end: 'commit',
-        lockRequest,
-        inUserTransaction,
-        lockPolicy,
-        look: () => look(x, shard, transitions),
-        lend: (found, seen, crowds) => new PostgresCommitWork(found, seen, crowds),
-        prepare: (unitOfWork, _seen, guard) => prepare(x, shard, transitions, unitOfWork, guard),
-        decide: (unitOfWork, _seen, made, guard) => {
-          unitOfWork.made = made ?? nothingMade
-          const decide = (one: Transition): Committed => {
-            const run = unitOfWork.run(one.runId)
-            const refusal = judge(unitOfWork, run, one)
-            if (refusal === null) return commit(unitOfWork, run as Run, one)
-            // Its children are there already. It is not as it seemed, because of another one of the same batch.
-            if (unitOfWork.made.children.has(one.id)) throw oneByOne()
-            return refusal
+  /** Decides about transitions of one shard, one after the other: each sees the effects of those before it. */
+  function decideAll<Answer>(
+    { x, shard, transitions, lockRequest, how: { inUserTransaction = false, lockPolicy } = {} }: LockedCommit,
+    decide: (unitOfWork: PostgresCommitWork, transition: Transition) => Answer,
+  ): Promise<readonly Answer[]> {
+    return exchange.perform(x, {
+      end: 'commit',
+      lockRequest,
+      inUserTransaction,
+      lockPolicy,
+      look: () => look(x, shard, transitions.flatMap(partsOf)),
+      lend: (found, seen, crowds) => new PostgresCommitWork(found, seen, crowds, inUserTransaction),
+      prepare: (unitOfWork, _seen, guard) => prepare(x, shard, transitions, unitOfWork, guard),
+      decide: (unitOfWork, _seen, made, guard) => {
+        unitOfWork.made = made ?? nothingMade
+        return transitions.map((one, index) => {
+          // A run that begins to wait on a topic has the topic's lock, also where the rules need not read it.
+          for (const watched of one.outbound?.watches ?? []) {
+            if (watched.kind === 'topic') guard.concerns(index, watched.name)
           }
-          return transitions.map((one, index) => {
-            // A run that begins to wait on a topic has the topic's lock, also where the rules need not read it.
-            for (const watched of one.outbound?.watches ?? []) {
-              if (watched.kind === 'topic') guard.concerns(index, watched.name)
-            }
-            return guard.decide(index, () => decide(one)) as Committed
-          })
-        },
-      }),
+          return guard.decide(index, () => decide(unitOfWork, one)) as Answer
+        })
+      },
+    })
+  }
+
+  return {
+    commit: (given) => decideAll(given, commitOne),
+    follow: (given) => decideAll(given, follow),
   }
 }
 
+function commitOne(unitOfWork: PostgresCommitWork, one: Transition): Committed {
+  const run = unitOfWork.run(one.runId)
+  const refusal = judge(unitOfWork, run, one)
+  const answer = refusal ?? commit(unitOfWork, run as Run, one)
+  // Its children are there already. It is not as it seemed, because of another one of the same batch.
+  if (refusal !== null && unitOfWork.made.children.has(one.id)) throw oneByOne()
+  assertSettled(unitOfWork, one, answer)
+  return answer
+}
+
 /** The rows that transitions may touch. */
-export function lockRequestOf(transitions: readonly Transition[]): LockRequest {
+export function lockRequestOf(transitions: readonly Transition[], inUserTransaction = false): LockRequest {
   const lockRequest = new LockRequest()
-  for (const { runId, status, outbound } of transitions) {
-    lockRequest.concern(runId)
-    if (status !== null && isTerminal(status)) lockRequest.ends.add(runId)
-    for (const watched of outbound?.watches ?? []) lockRequest.watch(runId, watched)
+  for (const transition of transitions) {
+    lockRequest.concern(transition.runId)
+    for (const part of partsOf(transition)) {
+      const { runId, guard, append, status, outbound } = part
+      // The run of a settled one is not waited for: it gets a message then.
+      lockRequest.runs.add(runId)
+      if (sends(part)) lockRequest.send(runId, outgoingIn(runId, guard.seq, append), inUserTransaction)
+      if (status !== null && isTerminal(status)) lockRequest.ends.add(runId)
+      for (const watched of outbound?.watches ?? []) lockRequest.watch(runId, watched)
+      // A repetition names the children that are leased still.
+      for (const { run } of outbound?.starts ?? []) if (run.lease !== null) lockRequest.runs.add(run.id)
+    }
   }
   return lockRequest
+}
+
+/** A transition, and the one that it settles. */
+function partsOf(transition: Transition): readonly Transition[] {
+  const { settles = null } = transition
+  return settles === null ? [transition] : [transition, settles]
+}
+
+function hasStarts({ outbound }: Transition): boolean {
+  return (outbound?.starts.length ?? 0) > 0
+}
+
+/** What a transition that takes effect settles, if that takes effect, too. */
+function settledBy(unitOfWork: PostgresCommitWork, { settles = null }: Transition): readonly Transition[] {
+  return settles !== null && judgeSettled(unitOfWork, settles) === null ? [settles] : []
+}
+
+/** The children of what is settled are there already as well. */
+function assertSettled({ made }: PostgresCommitWork, { settles = null }: Transition, answer: Committed): void {
+  const isSettled = answer.outcome === 'committed' && answer.settled?.outcome === 'committed'
+  if (settles !== null && !isSettled && made.children.has(settles.id)) throw oneByOne()
 }
 
 /** The key that the run would have if it began anew as another. */

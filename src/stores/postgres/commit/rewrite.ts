@@ -135,6 +135,18 @@ export function hintPlace(
   } else hints.push({ kind: 'ready', type, isTimed, version, rank: 0 - priority, due })
 }
 
+/** The place of a run that goes on later, as one column that an update returns. */
+export function placeRead(run: string): string {
+  return `case when ${run}.due is not null then ${run}.readiness::text || ' '::text || ${run}.version::text || ' '::text || ${run}.rank::text
+          || ' '::text || ${run}.due::text || ' '::text || ${run}.type::text end`
+}
+
+/** Where a run that goes on later stands in the order of claims. */
+export function placeOf(place: string): Pick<Run, 'type' | 'readiness' | 'version' | 'priority' | 'due'> {
+  const [readiness, version, rank, due, ...type] = place.split(' ') as [Run['readiness'], ...string[]]
+  return { readiness, version: Number(version), priority: 0 - Number(rank), due: Number(due), type: type.join(' ') }
+}
+
 function rowsJson(runs: readonly Run[]): string {
   return JSON.stringify(runs.toSorted((a, b) => (a.id < b.id ? -1 : 1)).map(rowJson))
 }

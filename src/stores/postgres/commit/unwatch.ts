@@ -44,7 +44,7 @@ export function unwatchesOf(dialect: Dialect, transitions: readonly Transition[]
 }
 
 /** Without those that give up waits, if together they give up more than can be looked up so. */
-export function withoutMany(transitions: readonly Transition[]): readonly Transition[] {
+export function withoutMany<One extends Transition>(transitions: readonly One[]): readonly One[] {
   const targets = new Set<string>()
   let runs = 0
   for (const { outbound } of transitions) {

@@ -1,10 +1,10 @@
 // The usual transitions of a batch as columns, without their entries, and without what all of a batch have in common.
 
 import { isTerminal } from '../../../core/model/run.ts'
-import type { Transition } from '../../../core/model/transition.ts'
 import { wakeNamesText } from '../../../core/rows/wake-names.ts'
 import { ArrayText, rowFrom, rowsFrom } from '../array-text.ts'
 import type { Value } from '../execution.ts'
+import type { HeldTransition } from './usual-transition.ts'
 
 const columns = {
   id: 'uuid',
@@ -28,7 +28,7 @@ export function movesFrom(first: number, isOne: boolean): string {
 }
 
 /** What `movesFrom` reads. */
-export function valuesOfMoves(transitions: readonly Transition[], isOne: boolean): readonly Value[] {
+export function valuesOfMoves(transitions: readonly HeldTransition[], isOne: boolean): readonly Value[] {
   const [id, seq, token, more] = [new ArrayText(), new ArrayText(), new ArrayText(), new ArrayText()]
   const [status, inbox, ends, wakeNames] = [new ArrayText(), new ArrayText(), new ArrayText(), new ArrayText()]
   const [dueAt, dueAfter] = [new ArrayText(), new ArrayText()]

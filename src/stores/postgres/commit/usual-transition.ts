@@ -1,12 +1,17 @@
 // Usual transitions: those that an update with the fence in its condition can do.
 
-import { assertLegal, type Outbound, type Transition } from '../../../core/model/transition.ts'
+import type { Lease } from '../../../core/model/run.ts'
+import { assertLegal, sends, type Outbound, type Transition } from '../../../core/model/transition.ts'
 
-/** A transition that an update with the fence in its condition can do. Invalid transitions are left to the core. */
-export function isUsual(transition: Transition): boolean {
-  const { undo, continues, status, outbound = null, applies = null, keyId = null } = transition
+/** The transition of a holder. */
+export type HeldTransition = Transition & { readonly guard: { readonly lease: Lease } }
+
+/** A transition of a holder that an update with the fence in its condition can do. Invalid ones are left to the core. */
+export function isUsual(transition: Transition): transition is HeldTransition {
+  const { guard, undo, continues, status, outbound = null, applies = null } = transition
+  const { keyId = null, base = null, settles = null } = transition
   // Once in the stay of a run after its holder got another key.
-  if (keyId !== null) return false
+  if (keyId !== null || guard.lease === null || base !== null || settles !== null || sends(transition)) return false
   // A transition that applies a control request needs that request, and a usual one has none.
   if (undo !== null || continues !== null || applies !== null || status === 'cancelling' || hasOutbound(outbound)) {
     return false

@@ -101,7 +101,8 @@ export function createExchangeRunner(dialect: Dialect, refused: Pick<RefusedOthe
     for (const name of lockedOut.topics) lockRequest.topics.add(name)
     const ownRuns = (seen.locked ?? []).filter(({ id }) => !lockedOut.runs.has(id))
     const own = ownRuns.map((run) => [run.id, run] as const)
-    const lockedRows = { ...looked, requested, lockedOut: lockedOut.runs, runs: new Map([...runs, ...own]), topics }
+    const missed = { lockedOut: lockedOut.runs, lockedOutTopics: lockedOut.topics }
+    const lockedRows = { ...looked, ...missed, requested, runs: new Map([...runs, ...own]), topics }
     assertLocked(lockedRows, lockedOut.runs)
     return { seen, lockedRows, guard: new Guard(lockedOut) }
   }

@@ -2,7 +2,9 @@
 // a guess from the request; where the rules go beyond it, their unit of work throws `Missing`, which names the additional
 // rows. Nothing is ever answered from a row that was not locked and read.
 
-import { defaultPageLimits, type Chore, type WaitPosition } from '../../../core/model/chore.ts'
+import type { Entry } from '../../../core/model/entry.ts'
+import { defaultPageLimits, type Chore, type WaitPosition, partiesOf, sendTarget } from '../../../core/model/chore.ts'
+import { outgoingOf, type Outgoing } from '../../../core/rules/messages/send.ts'
 import type { WaitTarget } from '../../../core/model/wait-target.ts'
 import { passedOnId, type Message } from '../../../core/model/message.ts'
 import type { Delivery, NewBroadcast, TopicRules } from '../../../core/model/topic.ts'
@@ -62,6 +64,10 @@ export class LockRequest {
   readonly messageIds = new Map<string, Set<string>>()
   /** The topic whose late subscribers are served, and the position after which they begin. */
   late: { readonly topic: string; readonly after: WaitPosition | null } | null = null
+  /** By run: up to how many unread messages are counted. */
+  readonly depths = new Map<string, number>()
+  /** Chores that decide whether a message may be delivered now: by kind and target. */
+  readonly chores = new Map<string, Pick<Chore, 'kind' | 'target'>>()
   /** A chore that is being done, as it was when it was taken. */
   chore: Chore | null = null
   /** How often it was not enough. */
@@ -110,12 +116,53 @@ export class LockRequest {
   }
 
   /** A broadcast to a topic that may keep only this many. */
-  keptOf({ topic: { name: topic, delivery, retainMs }, mostKept: most }: NewBroadcast): void {
-    if (most === undefined || (delivery === 'all' && retainMs === 0)) return
+  keptOf({ topic: { name, delivery, retainMs }, mostKept: most }: NewBroadcast): void {
+    if (most !== undefined && (delivery === 'one' || retainMs > 0)) this.keptAt(name, most)
+  }
+
+  /** The broadcast that was the last but this many of a topic decides, or one behind it. */
+  keptAt(topic: string, most: number): void {
     const key = `${topic} ${most}`
     const known = this.kept.get(key)
     if (known === undefined) this.kept.set(key, { topic, most, sends: 1 })
     else known.sends += 1
+  }
+
+  /** A run sends these with a transition, or a chore does in its place; or they are only left to a chore. */
+  send(senderId: string, outgoing: readonly Outgoing[], sendsLater = false): void {
+    for (const { to, message } of outgoing) {
+      this.leaves('send', sendTarget(senderId, to))
+      if (sendsLater) continue
+      if ('topic' in message) {
+        this.broadcast(message.topic, message.id, defaultPageLimits.passedOn)
+        this.keptOf(message)
+      } else {
+        this.runs.add(to.name)
+        this.message(to.name, message.id)
+      }
+    }
+  }
+
+  /** The entries that a chore delivers, of those that its run has sent with. */
+  sendAgain(entries: readonly Entry[]): void {
+    if (this.chore === null || entries.length === 0) return
+    const { target } = this.chore
+    const { senderId } = partiesOf(target)
+    const outgoing = entries.flatMap((entry) => outgoingOf(senderId, entry.seq, entry) ?? [])
+    this.send(
+      senderId,
+      outgoing.filter(({ to }) => sendTarget(senderId, to) === target),
+    )
+  }
+
+  /** How many messages of that run are unread decides, counted up to that many. */
+  countUnread(runId: string, most: number): void {
+    this.depths.set(runId, Math.max(most, this.depths.get(runId) ?? 0))
+  }
+
+  /** Whether there is that chore decides. */
+  leaves(kind: Chore['kind'], target: string): void {
+    this.chores.set(`${kind} ${target}`, { kind, target })
   }
 
   /** The receivers of a broadcast: one of a queue, and otherwise this many. */
@@ -136,6 +183,12 @@ export class LockRequest {
       this.late = { topic: target, after }
       this.waitersOf(target, 'one', 1)
       this.backlog(target, 'one').most += 1
+    } else if (kind === 'send') {
+      const { senderId, receiver } = partiesOf(target)
+      this.concern(senderId)
+      this.leaves(kind, target)
+      if (receiver.kind === 'topic') this.topics.add(receiver.name)
+      else this.runs.add(receiver.name)
     } else {
       this.concern(target)
       this.ends.add(target)

@@ -3,6 +3,7 @@
 
 import type { Chore } from '../../../core/model/chore.ts'
 import type { UnitOfWork, KeptBroadcast, WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
+import type { Entry } from '../../../core/model/entry.ts'
 import type { Message } from '../../../core/model/message.ts'
 import type { Run } from '../../../core/model/run.ts'
 import type { Broadcast } from '../../../core/model/topic.ts'
@@ -16,6 +17,8 @@ export interface LockedRows {
   readonly requested: ReadonlySet<string>
   /** Runs that were to be locked, and that another transaction has locked. */
   readonly lockedOut: ReadonlySet<string>
+  /** Topics that were to be locked, and that another transaction has locked. */
+  readonly lockedOutTopics: ReadonlySet<string>
   readonly runs: ReadonlyMap<string, Run>
   /** Last entries of runs that are over. */
   readonly lasts: ReadonlyMap<string, LastEntry>
@@ -37,10 +40,16 @@ export interface LockedRows {
   readonly cutBacklogs: ReadonlySet<string>
   /** By topic and position, of those that decide whether a topic is full. */
   readonly kept: ReadonlyMap<string, KeptBroadcast>
+  /** How far back each topic was read for that: this many broadcasts, from as many back as it may keep. */
+  readonly keptRead: readonly { readonly topic: string; readonly most: number; readonly sends: number }[]
   /** By topic, of those that were asked for. */
   readonly crowds: ReadonlyMap<string, Crowd>
   /** By run and id, of those that were asked for: whether they are there. */
   readonly messages: ReadonlyMap<string, boolean>
+  /** By run, of those that were asked for: how many messages are unread, counted up to a bound. */
+  readonly depths: ReadonlyMap<string, number>
+  /** The entries with which the run of a chore has sent messages: a page. */
+  readonly sentEntries: readonly Entry[]
   /** By kind and target, of those that were asked for. */
   readonly chores: ReadonlyMap<string, Chore | undefined>
   /** The broadcasts that a chore passes on, and the later ones; or those that a subscriber missed. */

@@ -71,7 +71,7 @@ export class PostgresDeliveryWork extends PostgresUnitOfWork implements Delivery
     return this.mailboxes.outcomeOf(draft)
   }
 
-  depth(run: Run, most: number): number {
+  override depth(run: Run, most: number): number {
     return this.mailboxes.depth(run, most)
   }
 

@@ -2,12 +2,14 @@
 // then runs are locked in the order of their ids, then topics in that of their names, each shard after the one before; and
 // only reads after that are relied upon. With several shards each statement names one.
 
-import { defaultPageLimits, withEachEnd, type Chore } from '../../../core/model/chore.ts'
+import { defaultPageLimits, type Chore, partiesOf } from '../../../core/model/chore.ts'
+import type { Entry } from '../../../core/model/entry.ts'
 import type { WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
 import { shardFor } from '../../../core/model/run-id.ts'
 import { broadcastMessageId, type Message } from '../../../core/model/message.ts'
 import type { Run } from '../../../core/model/run.ts'
 import type { Broadcast } from '../../../core/model/topic.ts'
+import { atOnce, type AtOnce } from './at-once.ts'
 import { loadingStatements, type ExchangeMethod } from './unit-of-work-statements.ts'
 import type { Dialect, Statement } from '../dialect.ts'
 import type { Execution, Row } from '../execution.ts'
@@ -31,7 +33,7 @@ export interface UnitOfWorkLoader {
     end: ExchangeMethod,
     lockRequest: LockRequest,
     lockedOut: ReadonlySet<string>,
-  ): Promise<Omit<LockedRows, 'requested' | 'lockedOut' | 'runs' | 'topics'>>
+  ): Promise<Omit<LockedRows, 'requested' | 'lockedOut' | 'lockedOutTopics' | 'runs' | 'topics'>>
 }
 
 interface Placed {
@@ -182,10 +184,11 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
     const { chore: own } = lockRequest
     const isOfTopic = own?.kind === 'topic' || own?.kind === 'late'
     const topics = new Set([...lockRequest.broadcastIds.keys(), ...(isOfTopic ? [own.target] : [])])
-    const requested: Pick<Chore, 'kind' | 'target'>[] = [...topics].flatMap((target) => [
+    const ofTopics: Pick<Chore, 'kind' | 'target'>[] = [...topics].flatMap((target) => [
       { kind: 'topic', target },
       { kind: 'late', target },
     ])
+    const requested = [...ofTopics, ...lockRequest.chores.values()]
     if (own !== null && !isOfTopic) requested.push(own)
     const chores = new Map<string, Chore | undefined>()
     const placedChores = requested.flatMap(({ kind, target }) => {
@@ -280,6 +283,26 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
     return crowds
   }
 
+  async function lookDepths(x: Execution, end: ExchangeMethod, { depths }: LockRequest) {
+    const requested = Array.from(depths).flatMap(([id, most]) => {
+      const shard = shardOfRun(dialect, id)
+      return shard === undefined ? [] : [{ shard, json: { id, most } }]
+    })
+    const rows = await ask(x, statements[end].depths, requested)
+    return new Map(rows.map((row) => [row['run_id'] as string, Number(row['unread'])]))
+  }
+
+  /** The entries with which the run of a chore has sent messages: a page. */
+  async function lookSent(x: Execution, query: Statement, { chore }: LockRequest): Promise<readonly Entry[]> {
+    if (chore?.kind !== 'send') return []
+    const { senderId: id } = partiesOf(chore.target)
+    const shard = shardOfRun(dialect, id)
+    if (shard === undefined) return []
+    const { position: first } = chore
+    const rows = await ask(x, query, [{ shard, json: { id, first, last: first + defaultPageLimits.sent - 1 } }])
+    return rows.map(entryOf)
+  }
+
   async function lookLasts(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
     const rows = await ask(x, statements[end].lasts, placed(lockRequest.targets))
     return new Map(rows.map((row) => [row['run_id'] as string, entryOf(row)]))
@@ -296,6 +319,7 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
       for (const row of waiters) if (row['missed'] === null) lockRequest.runs.add(row['run_id'] as string)
       const late = await ask(x, statements[end].candidatesOfLate, placedLate(lockRequest, 0))
       for (const row of late) lockRequest.runs.add(row['run_id'] as string)
+      lockRequest.sendAgain(await lookSent(x, statements[end].candidatesOfSent, lockRequest))
     },
 
     async lock(x, end, lockRequest) {
@@ -322,6 +346,8 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
         lookKept(x, end, lockRequest),
         lookCrowds(x, end, lockRequest),
         lookLate(x, end, lockRequest, lockedOut),
+        lookDepths(x, end, lockRequest),
+        lookSent(x, statements[end].sent, lockRequest),
       ])
       const [
         { waits, cutWaits },
@@ -334,6 +360,8 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
         kept,
         crowds,
         late,
+        depths,
+        sentEntries,
       ] = await sent
       const passedOn = lockRequest.late === null ? passing : late.missed
       if (lockRequest.late !== null) {
@@ -350,24 +378,11 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
       ).flat()
       const messages = await lookMessages(x, end, [...wanted, ...received, ...late.received])
       const between = { waits, cutWaits, unread, cutUnread, broadcasts, lasts, backlogs, cutBacklogs: cut, messages }
-      return { ...between, chores, passedOn, kept, crowds }
+      const keptRead = Array.from(lockRequest.kept.values(), (one) => ({ ...one }))
+      return { ...between, chores, passedOn, kept, keptRead, crowds, depths, sentEntries }
     },
   }
 }
 
 /** Before every subscriber. */
 const beforeAll = { openedAt: Number.MIN_SAFE_INTEGER, runId: '00000000-0000-0000-0000-000000000000' }
-
-/** How many messages of a run are settled, and how many of the runs that wait on it are notified. */
-interface AtOnce {
-  readonly messages: number
-  readonly waits: number
-}
-
-/** A transaction in which many runs end does less for each, so that all of them together are bounded. */
-function atOnce({ chore, ends }: LockRequest): AtOnce {
-  if (chore?.kind === 'messages') return { messages: defaultPageLimits.messages, waits: 0 }
-  if (chore?.kind === 'end') return { messages: 0, waits: defaultPageLimits.watchers }
-  const each = withEachEnd(defaultPageLimits, ends.size)
-  return { messages: each, waits: each }
-}

@@ -10,7 +10,9 @@ export type ExchangeMethod = (typeof exchangeMethods)[number]
 export const exchangeMethods = ['commit', 'deliver', 'control', 'rescue', 'release', 'chore'] as const
 
 type Texts = ReturnType<typeof loadingTexts>
-export type LoadingStatements = Readonly<Record<keyof Texts | 'candidatesOfTopics' | 'candidatesOfLate', Statement>>
+export type LoadingStatements = Readonly<
+  Record<keyof Texts | 'candidatesOfTopics' | 'candidatesOfLate' | 'candidatesOfSent', Statement>
+>
 
 /** By the method for which they are executed. */
 export function loadingStatements(
@@ -21,6 +23,7 @@ export function loadingStatements(
     candidatesOfEnds: statement(`${end}.candidates`, texts.candidatesOfEnds),
     candidatesOfTopics: statement(`${end}.candidates`, texts.waitsOnTopics),
     candidatesOfLate: statement(`${end}.candidates`, texts.lateOnTopics),
+    candidatesOfSent: statement(`${end}.candidates`, texts.sent),
     lockRuns: statement(`${end}.lock`, texts.lockRuns),
     // The insert locks the topics that it makes.
     makeTopics: statement(`${end}.lock-topics`, texts.makeTopics),
@@ -33,6 +36,8 @@ export function loadingStatements(
     backlogs: statement(`${end}.look`, texts.backlogs),
     lasts: statement(`${end}.look`, texts.lasts),
     messages: statement(`${end}.look`, texts.messages),
+    depths: statement(`${end}.look`, texts.depths),
+    sent: statement(`${end}.look`, texts.sent),
     chores: statement(`${end}.look`, texts.chores),
     broadcastsFrom: statement(`${end}.look`, texts.broadcastsFrom),
     kept: statement(`${end}.look`, texts.kept),
@@ -207,6 +212,24 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
     cross join lateral (
       select * from ${schema}.journal as entry
       where entry.shard = $1::smallint and entry.run_id = run.id order by entry.seq desc limit 1) as entry`,
+
+    // A page of a journal by its key: the entries with which the run has sent messages.
+    sent: `
+    select ${entryColumnsOf('entry')} from json_to_recordset($2::text::json) as requested (id uuid, first integer, last integer)
+    cross join lateral (
+      select * from ${schema}.journal as entry
+      where entry.shard = $1::smallint and entry.run_id = requested.id and entry.seq >= requested.first
+        and entry.seq <= requested.last
+      order by entry.seq offset 0) as entry
+    where entry.kind in ('signal-sent', 'broadcast-sent')`,
+
+    depths: `
+    select requested.id::text as run_id, counted.unread
+    from json_to_recordset($2::text::json) as requested (id uuid, most bigint) cross join lateral (
+      select count(*) as unread from (
+        select 1 from ${schema}.messages as message
+        where message.shard = $1::smallint and message.run_id = requested.id and message.taken_by is null
+        limit requested.most) as message) as counted`,
 
     messages: `
     select message.run_id, message.id

@@ -4,6 +4,7 @@
 
 import { isAfter, isFrom, defaultPageLimits, type Chore, type WaitPosition } from '../../../core/model/chore.ts'
 import { bug } from '../../../core/errors/error.ts'
+import type { Entry } from '../../../core/model/entry.ts'
 import { withMessage } from '../../../core/rules/messages/deliver.ts'
 import { firstWaiters, longestFirst } from '../../../core/rules/messages/exchange.ts'
 import type {
@@ -19,7 +20,7 @@ import { fedCount } from '../../../core/rules/feed-entries.ts'
 import type { Run } from '../../../core/model/run.ts'
 import type { Broadcast, Delivery } from '../../../core/model/topic.ts'
 import { SubscriberCounts } from '../../subscriber-counts.ts'
-import type { Appended, Put } from './pending-writes.ts'
+import { keyOf, listOf, type Appended, type Put } from './pending-writes.ts'
 import type { LockedRows, LastEntry } from './locked-rows.ts'
 import { Missing } from './lock-request.ts'
 
@@ -85,6 +86,22 @@ export class PostgresUnitOfWork implements UnitOfWork {
     return !this.lockedRows.lockedOut.has(runId)
   }
 
+  canHaveTopic(topic: string): boolean {
+    return !this.lockedRows.lockedOutTopics.has(topic)
+  }
+
+  /** As many as were read under the lock of that run. */
+  sentBetween(_runId: string, from: number, to: number): readonly Entry[] {
+    return this.lockedRows.sentEntries.filter(({ seq }) => seq >= from && seq <= to)
+  }
+
+  depth({ id }: Run, most: number): number {
+    const unread = this.lockedRows.depths.get(id)
+    if (unread === undefined) throw new Missing((lockRequest) => lockRequest.countUnread(id, most))
+    const put = [...this.puts.values()].filter(({ message, takenBy }) => message.runId === id && takenBy === null)
+    return unread + put.length
+  }
+
   lastEntry({ id }: Run): LastEntry {
     const last = this.lasts.get(id) ?? this.lockedRows.lasts.get(id)
     if (last === undefined) throw new Missing((lockRequest) => lockRequest.targets.add(id))
@@ -144,7 +161,7 @@ export class PostgresUnitOfWork implements UnitOfWork {
     const key = `${kind} ${target}`
     const known = this.chores.get(key)
     if (known !== undefined) return known.isOver ? undefined : known.chore
-    if (!this.lockedRows.chores.has(key)) throw bug('A chore was not looked at', { kind, target })
+    if (!this.lockedRows.chores.has(key)) throw new Missing((lockRequest) => lockRequest.leaves(kind, target))
     return this.lockedRows.chores.get(key)
   }
 
@@ -158,7 +175,13 @@ export class PostgresUnitOfWork implements UnitOfWork {
 
   broadcastAt(topic: string, position: number): KeptBroadcast | undefined {
     for (const sent of this.sent.values()) if (sent.topic === topic && sent.position === position) return sent
-    return this.lockedRows.kept.get(`${topic} ${position}`)
+    const { keptRead, kept, topics } = this.lockedRows
+    const last = topics.get(topic) ?? 0
+    const isRead = keptRead.some(
+      (one) => one.topic === topic && position > last - one.most && position <= last - one.most + one.sends,
+    )
+    if (!isRead) throw new Missing((lockRequest) => lockRequest.keptAt(topic, last - position + 1))
+    return kept.get(`${topic} ${position}`)
   }
 
   isCrowded(topic: string, runId: string, most: number): boolean {
@@ -231,11 +254,11 @@ export class PostgresUnitOfWork implements UnitOfWork {
     return outcome
   }
 
-  /** A decision here has put a message of one of these names into the mailbox, after a position. */
-  hasPut(runId: string, after: number, names: readonly string[]): boolean {
+  /** A decision here has put a message of one of these names, or of any, into the mailbox, after a position. */
+  hasPut(runId: string, after: number, names: readonly string[] | null): boolean {
     for (const { message, takenBy } of this.puts.values()) {
       const isNew = message.runId === runId && message.position > after && takenBy === null
-      if (isNew && names.includes(message.name)) return true
+      if (isNew && (names?.includes(message.name) ?? true)) return true
     }
     return false
   }
@@ -373,12 +396,4 @@ export class PostgresUnitOfWork implements UnitOfWork {
     this.backlogs.set(key, backlog)
     return backlog
   }
-}
-
-function keyOf({ kind, target, runId, effect }: WaitRow): string {
-  return `${kind} ${effect} ${runId} ${target}`
-}
-
-function listOf({ kind, delivery }: WaitRow): 'run' | Delivery {
-  return kind === 'run' ? 'run' : (delivery ?? 'all')
 }

@@ -7,6 +7,7 @@ import { mostOffenders } from '../../../core/invariants/check.ts'
 import type { InvariantCheck } from '../../../store.ts'
 import { malformedEntry, malformedRun, wrongKeyText, wrongStatusFields } from '../../row-checks.ts'
 import { feedChecksOf } from './check-feed.ts'
+import { sentCheckOf } from './check-sent.ts'
 import { damagedRows } from './damaged-rows.ts'
 import { statement, type Dialect, type Statement } from '../dialect.ts'
 import type { Execution } from '../execution.ts'
@@ -184,7 +185,7 @@ function checksOf(schema: string, now: string, { runs, journal }: Tables): Reado
 
     base_is_input: `
       select r.id from ${runs} as r left join ${journal} as j on ${ofRun('j', 'r', 'id')} and j.seq = r.base
-      where j.kind is null or j.kind not in ('started', 'continued') or (j.kind = 'continued'
+      where j.kind is null or j.kind not in ('started', 'continued', 'snapshot') or (j.kind = 'continued'
         and (${text('j.meta', 'type')} <> r.type or ${number('j.meta', 'version')} <> r.version))
       union all
       select j.run_id from ${since('j')} where j.kind in ('started', 'continued') and j.seq > r.base`,
@@ -307,21 +308,20 @@ function checksOf(schema: string, now: string, { runs, journal }: Tables): Reado
       where r.ended_at is null and r.deleted_at is null and r.id in (select run_id from stuck)`,
 
     late_catch_up: `
-      select w.run_id as id from ${waits} as w
-      where w.missed is not null and not exists (
+      select w.run_id as id from ${waits} as w where w.missed is not null and not exists (
         select 1 from ${schema}.chores as c where c.shard = w.shard and c.kind = 'late' and c.target = w.target)`,
 
     leftovers_settled: `
       select r.id from ${runs} as r join ${messages} as m on ${ofRun('m', 'r', 'id')} and m.taken_by is null
-      where r.ended_at is not null and not exists (
-        select 1 from ${schema}.chores as c
+      where r.ended_at is not null and not exists (select 1 from ${schema}.chores as c
         where c.shard = r.shard and c.kind = 'messages' and c.target = r.id::text and c.position < m.position)`,
 
+    sent_delivered: sentCheckOf(schema, { runs, journal }),
     waits_for_something: `
       with ${dropped}, ${open}
-      select r.id from ${runs} as r
-      where r.status = 'waiting' and r.due is null and r.deleted_at is null
-        and not exists (select 1 from open where ${ofRun('open', 'r', 'id')})`,
+      select r.id from ${runs} as r where r.status = 'waiting' and r.due is null and r.deleted_at is null
+        and not exists (select 1 from open where ${ofRun('open', 'r', 'id')})
+        and not exists (select 1 from ${journal} as j where ${ofRun('j', 'r', 'id')} and j.kind in ('input', 'snapshot'))`,
 
     timer_is_set: `
       with ${dropped}, ${open}, ${awaited}, newest as (

@@ -1,7 +1,7 @@
 // Which rows are in which shard. A statement names one shard; a query of many shards is sent as one statement for each, all
 // at once.
 
-import type { Chore } from '../../../core/model/chore.ts'
+import { type Chore, partiesOf } from '../../../core/model/chore.ts'
 import type { WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
 import { isRunId, shardFor, shardOf } from '../../../core/model/run-id.ts'
 import type { Dialect, Statement } from '../dialect.ts'
@@ -27,6 +27,7 @@ export function shardOfChore(
   { kind, target }: Pick<Chore, 'kind' | 'target'>,
 ): number | undefined {
   const isOfTopic = kind === 'topic' || kind === 'late'
+  if (kind === 'send') return shardOfRun(dialect, partiesOf(target).senderId)
   return isOfTopic ? shardFor(target, dialect.shards) : shardOfRun(dialect, target)
 }
 

@@ -19,11 +19,11 @@ import { statement, type Dialect } from '../dialect.ts'
 import type { Execution, Row } from '../execution.ts'
 import { hintPlace } from '../commit/rewrite.ts'
 import { unwatchesOf } from '../commit/unwatch.ts'
-import { isOneStep, takesOf } from '../commit/usual-transition.ts'
+import { isOneStep, takesOf, type HeldTransition } from '../commit/usual-transition.ts'
 
 export interface SpreadCommitQueries {
   /** In a transaction: commits those that their fence lets through, by their ids. */
-  commit(x: Execution, shard: number, transitions: readonly Transition[]): Promise<ReadonlyMap<string, Committed>>
+  commit(x: Execution, shard: number, transitions: readonly HeldTransition[]): Promise<ReadonlyMap<string, Committed>>
 }
 
 export function createSpreadCommitQueries(dialect: Dialect): SpreadCommitQueries {
@@ -127,7 +127,7 @@ export function createSpreadCommitQueries(dialect: Dialect): SpreadCommitQueries
   async function commitStep(
     x: Execution,
     shard: number,
-    transition: Transition,
+    transition: HeldTransition,
   ): Promise<ReadonlyMap<string, Committed>> {
     const { id, runId, guard, append: drafts, feed: isFed = false } = transition
     const { session, token } = guard.lease
@@ -154,7 +154,7 @@ export function createSpreadCommitQueries(dialect: Dialect): SpreadCommitQueries
 
   return {
     async commit(x, shard, transitions) {
-      const [first] = transitions as readonly [Transition]
+      const [first] = transitions as readonly [HeldTransition]
       if (transitions.length === 1 && isOneStep(first)) return commitStep(x, shard, first)
       const at = await timeOf(x)
       const given = JSON.stringify(transitions.map((one) => givenOf(one, at)))
@@ -186,7 +186,7 @@ export function createSpreadCommitQueries(dialect: Dialect): SpreadCommitQueries
 }
 
 /** A transition as JSON, without its entries, and without what all of a batch have in common. */
-function givenOf(transition: Transition, now: number): object {
+function givenOf(transition: HeldTransition, now: number): object {
   const { runId: id, guard, append, status, parkIf, emptyAt } = transition
   const { seq, lease } = guard
   const { token } = lease

@@ -5,7 +5,7 @@
 import { uniqueText } from '../../../core/model/key.ts'
 import type { Run } from '../../../core/model/run.ts'
 import { newRow } from '../../../core/rules/new-row.ts'
-import type { NewRun } from '../../../store.ts'
+import type { RunStart } from '../../../store.ts'
 import { Appends, entriesFrom } from '../commit/appends.ts'
 import { statement, type Dialect, type Statement } from '../dialect.ts'
 import type { Execution, Value } from '../execution.ts'
@@ -17,7 +17,7 @@ export interface SpreadStartQueries {
 }
 
 export interface SpreadStart {
-  readonly run: NewRun
+  readonly run: RunStart
   /** Where it stands in the order of the batch. */
   readonly nth: number
   /** Its first entry is in the feed. */
@@ -131,7 +131,7 @@ export function createSpreadStartQueries(
     async insert(x, shard, starts) {
       const { now: at, ended } = await look(x, starts)
       const rows = starts.map(({ run, messages }) => {
-        const isLeased = run.lease !== null && !ended.has(run.lease.session)
+        const isLeased = run.lease !== null && (run.decided ?? null) === null && !ended.has(run.lease.session)
         return { ...newRow(run, at, isLeased), inbox: messages.length }
       })
       const [only] = rows

@@ -5,6 +5,7 @@
 // looks at a single run, it goes along the primary key.
 
 import { mostOffenders } from '../../../core/invariants/check.ts'
+import { sentPrefix } from '../../../core/model/message.ts'
 import type { Clock } from '../../../core/runtime/ports.ts'
 import type { InvariantCheck } from '../../../store.ts'
 import { malformedEntry, malformedRun, wrongKeyText, wrongStatusFields } from '../../row-checks.ts'
@@ -100,7 +101,7 @@ export const checks: Readonly<Record<string, string>> = {
 
   base_is_input: `
     select r.id from runs as r left join journal as j on j.shard = 0 and j.run_id = r.id and j.seq = r.base
-    where r.shard = 0 and (j.kind is null or j.kind not in ('started', 'continued') or (j.kind = 'continued'
+    where r.shard = 0 and (j.kind is null or j.kind not in ('started', 'continued', 'snapshot') or (j.kind = 'continued'
       and (${text('j.meta', 'type')} <> r.type or ${number('j.meta', 'version')} <> r.version)))
     union all
     select j.run_id from ${since('j')}
@@ -226,11 +227,25 @@ export const checks: Readonly<Record<string, string>> = {
       select 1 from chores as c
       where c.shard = 0 and c.kind = 'messages' and c.target = r.id and c.position < m.position)`,
 
+  sent_delivered: `
+    select s.run_id as id from journal as s join runs as r on r.shard = 0 and r.id = ${text('s.meta', 'to')}
+    where s.shard = 0 and s.kind = 'signal-sent' and s.meta is not null and r.ended_at is null and r.deleted_at is null
+      and r.created_at < s.at
+      and not exists (select 1 from journal as e where e.shard = 0 and e.run_id = r.id and e.kind = 'retried')
+      and not exists (
+        select 1 from messages as m
+        where m.shard = 0 and m.run_id = r.id and m.id = '${sentPrefix}' || s.run_id || ':' || s.seq)
+      and not exists (
+        select 1 from chores as c
+        where c.shard = 0 and c.kind = 'send' and c.target = s.run_id || ' ' || r.id and c.position <= s.seq)`,
+
   waits_for_something: `
     with ${dropped}, ${open}
     select id from runs
     where shard = 0 and status = 'waiting' and due is null and deleted_at is null
-      and not exists (select 1 from open where open.run_id = runs.id)`,
+      and not exists (select 1 from open where open.run_id = runs.id)
+      and not exists (select 1 from journal as j
+        where j.shard = 0 and j.run_id = runs.id and j.kind in ('input', 'snapshot'))`,
 
   timer_is_set: `
     with ${dropped}, ${open}, ${awaited}, last as (select run_id, max(seq) as seq from awaited group by run_id)

@@ -31,7 +31,11 @@ function readEntries(db: Connection, { runId, after, limit }: LoadRequest): read
 export function entryMarkAt(db: Connection, runId: string, seq: number): EntryMark | undefined {
   const sql = 'select transition_id, at from journal where shard = 0 and run_id = ? and seq = ?'
   const row = db.get(sql, [runId, seq])
-  return row === undefined ? undefined : { transition: row['transition_id'] as string | null, at: row['at'] as number }
+  return row === undefined ? undefined : entryMarkOf(row)
+}
+
+export function entryMarkOf(row: Row): EntryMark {
+  return { transition: row['transition_id'] as string | null, at: row['at'] as number }
 }
 
 /** Within the bound, if there is one: then payloads are measured before they are read, which reads none of their pages. */

@@ -1,7 +1,8 @@
 // The store inside a transaction that is already open, on its connection. Each call is a savepoint, so that one that fails
 // leaves nothing behind and the transaction usable. Hints gather until the end of the transaction is known.
 
-import type { Transition } from '../../../core/model/transition.ts'
+import { startWithoutLeases } from '../../../core/rules/run-start.ts'
+import { withoutLeases, type Transition } from '../../../core/model/transition.ts'
 import type {
   Committed,
   Delivered,
@@ -10,20 +11,18 @@ import type {
   LoadRequest,
   NewBroadcast,
   NewMessage,
-  NewRun,
+  RunStart,
   Started,
   ControlResult,
   ControlCommand,
   TransactionStore,
 } from '../../../store.ts'
 import { Batch } from '../write/batch.ts'
-import { SqliteUnitOfWork } from '../write/unit-of-work.ts'
 import type { CallQueue } from '../driver/call-queue.ts'
-import { commitOne } from '../write/commit.ts'
+import { commitOne, startAll } from '../write/commit.ts'
 import type { Connection } from '../driver/connection.ts'
 import { deliverOne } from '../write/deliver.ts'
 import { load } from '../read/read.ts'
-import { startRuns } from '../write/start.ts'
 import { controlRuns } from '../write/control.ts'
 
 export interface TransactionStoreOptions {
@@ -45,12 +44,12 @@ export class SqliteTransactionStore implements TransactionStore {
     this.options = options
   }
 
-  start(runs: readonly NewRun[]): Promise<readonly Started[]> {
-    return this.write((batch) => startRuns(new SqliteUnitOfWork(batch), runs))
+  start(runs: readonly RunStart[]): Promise<readonly Started[]> {
+    return this.write((batch) => startAll(batch, runs.map(startWithoutLeases)))
   }
 
   commit(transitions: readonly Transition[]): Promise<readonly Committed[]> {
-    return this.write((batch) => transitions.map((one) => commitOne(batch, one)))
+    return this.write((batch) => transitions.map((one) => commitOne(batch, withoutLeases(one))))
   }
 
   deliver(messages: readonly (NewMessage | NewBroadcast)[]): Promise<readonly Delivered[]> {

@@ -2,11 +2,12 @@
 // that have come due meanwhile are first moved from the timed ones to the ready ones.
 
 import { inClaimOrder } from '../../../core/rules/claims/claim-order.ts'
-import { claimColumns, type ClaimColumns } from '../../../core/rules/claims/claim.ts'
+import { claimColumns, isClaimableByName, type ClaimColumns } from '../../../core/rules/claims/claim.ts'
 import type { Run } from '../../../core/model/run.ts'
 import type { Claimed, ClaimRequest, ClaimSelector, Selector } from '../../../store.ts'
 import type { Batch } from './batch.ts'
 import type { Connection } from '../driver/connection.ts'
+import { readRun } from '../read/read.ts'
 import { runOf } from '../schema/rows.ts'
 import { hasEnded, isListed } from './sessions.ts'
 
@@ -84,7 +85,17 @@ export function look(db: Connection, { selectors, isolated = false, keys }: Clai
   }
 }
 
+/** The claim of one run. */
+function claimByName({ db, now }: Batch, request: ClaimRequest, runId: string): Claimed {
+  const run = request.limit === 0 || hasEnded(db, request.session) ? undefined : readRun(db, runId)
+  if (run === undefined || !isClaimableByName(run, request, now)) return { runs: [], more: false, nextDue: null, now }
+  const claimed: Run = { ...run, ...claimColumns(run, request, now) }
+  leaseAll(db, [claimed], false)
+  return { runs: [claimed], more: false, nextDue: null, now }
+}
+
 export function claimRuns(batch: Batch, request: ClaimRequest): Claimed {
+  if (request.runId !== undefined) return claimByName(batch, request, request.runId)
   const { session, selectors, limit, isolated = false, keys } = request
   const { db, now } = batch
   const distinct = new Map(selectors.map((one) => [nameOf(one), one]))

@@ -9,6 +9,7 @@ import { advanced, left, restOf } from '../../../core/rules/advance.ts'
 import { dueAt } from '../../../core/model/due.ts'
 import { unwatch } from '../../../core/rules/messages/exchange.ts'
 import type { Started } from '../../../core/model/new-run.ts'
+import type { RunStart } from '../../../core/rules/run-start.ts'
 import {
   commit,
   judge,
@@ -17,13 +18,14 @@ import {
   type Keyed,
   type StartingWork,
 } from '../../../core/rules/commit.ts'
-import { isTerminal, type Run } from '../../../core/model/run.ts'
+import { isTerminal, type Lease, type Run } from '../../../core/model/run.ts'
+import { follow } from '../../../core/rules/start.ts'
 import { fedCount } from '../../../core/rules/feed-entries.ts'
-import { assertLegal, type Transition } from '../../../core/model/transition.ts'
+import { assertLegal, sends, type Transition } from '../../../core/model/transition.ts'
 import { wakeNamesText } from '../../../core/rows/wake-names.ts'
 import type { Batch } from './batch.ts'
-import { newMessageSql, SqliteUnitOfWork } from './unit-of-work.ts'
-import { entryMarkAt } from '../read/read.ts'
+import { newMessageSql, SqliteUnitOfWork, unreadSql } from './unit-of-work.ts'
+import { entryMarkAt, entryMarkOf } from '../read/read.ts'
 import { keyHolder, rewriteRun } from './rewrite.ts'
 import { startRuns } from './start.ts'
 
@@ -40,7 +42,17 @@ const endSql = `${leaveSql} and watched = 0`
 /** Nothing succeeds when the time for it is over. */
 const succeedSql = `${endSql} and (timeout_at is null or timeout_at > ?)`
 
+/**
+ * Without a lease: a run that waits, and that nothing has woken. What a message has woken is due, and keeps that time, so the
+ * mailbox has to be read.
+ */
+const unheldSql = `
+  update runs set seq = ?, updated_at = ?, readiness = ?, due = ?
+  where shard = 0 and id = ? and seq = ? and status = 'waiting' and readiness in ('idle', 'timed') and (due is null or due > ?)
+    and deleted_at is null and feed = ? returning inbox`
+
 export function commitOne(batch: Batch, transition: Transition): Committed {
+  if (transition.guard.lease === null) return commitUnheld(batch, transition)
   const { id, runId, guard, append, status, parkIf, takes, outbound = null, emptyAt = 0, feed = false } = transition
   const inbox = parkIf?.inbox ?? emptyAt
   if (!isUsual(transition) || !write(batch, transition, inbox)) return commitAfterLooking(batch, transition)
@@ -52,15 +64,33 @@ export function commitOne(batch: Batch, transition: Transition): Committed {
   return { outcome: 'committed', seq, at: batch.now, inbox, released: status !== null, controlRequest: null }
 }
 
+/** An input was decided without a lease, and nothing else follows from it than entries and a time. */
+function commitUnheld(batch: Batch, transition: Transition): Committed {
+  const { id, runId, guard, append, status, due, outbound = null, keyId = null, base = null, feed = false } = transition
+  const isPlain = status === 'waiting' && outbound === null && keyId === null && base === null && !sends(transition)
+  if (!isPlain) return commitAfterLooking(batch, transition)
+  const { db, now } = batch
+  assertLegal('waiting', transition)
+  const seq = guard.seq + append.length
+  const [readiness, dueTime] = restOf(status, dueAt(due, now), now)
+  const row = db.get(unheldSql, [seq, now, readiness, dueTime, runId, guard.seq, now, feed ? 1 : 0])
+  if (row === undefined) return commitAfterLooking(batch, transition)
+  if (readiness !== 'idle') batch.readyRun(runId)
+  batch.append(runId, guard.seq, append, id, feed ? append.length : 0)
+  return { outcome: 'committed', seq, at: now, inbox: Number(row['inbox']), released: true, controlRequest: null }
+}
+
 /** One that the fence alone can judge. */
 function isUsual(transition: Transition): boolean {
-  const { undo, continues, status, applies = null, keyId = null } = transition
-  if (keyId !== null) return false
+  const { undo, continues, status, applies = null, keyId = null, base = null, settles = null } = transition
+  if (keyId !== null || base !== null || settles !== null) return false
   return !isFar(transition) && undo === null && continues === null && applies === null && status !== 'cancelling'
 }
 
 /** Other rows have to be read. A run that only ceases to watch a target, and knows its mailbox, touches no other. */
-function isFar({ outbound = null, parkIf, emptyAt }: Transition): boolean {
+function isFar(transition: Transition): boolean {
+  const { outbound = null, parkIf, emptyAt } = transition
+  if (sends(transition)) return true
   if (outbound === null) return false
   return outbound.starts.length > 0 || outbound.watches.length > 0 || (parkIf === null && emptyAt === undefined)
 }
@@ -69,13 +99,14 @@ function isFar({ outbound = null, parkIf, emptyAt }: Transition): boolean {
 function write(batch: Batch, transition: Transition, inbox: number): boolean {
   const { db, now } = batch
   const { runId, guard, append, due, status, parkIf, feed = false } = transition
+  const lease = guard.lease as Lease
   const seq = guard.seq + append.length
-  const behind = [runId, guard.seq, guard.lease.token, guard.lease.session, inbox, feed ? 1 : 0] as const
+  const behind = [runId, guard.seq, lease.token, lease.session, inbox, feed ? 1 : 0] as const
   if (status === null) return db.run(checkpointSql, [seq, now, ...behind]) === 1
 
   const [readiness, dueTime] = restOf(status, dueAt(due, now), now)
   const ended = isTerminal(status)
-  const wakeNames = wakeNamesText(parkIf?.wakeNames, guard.lease.token)
+  const wakeNames = wakeNamesText(parkIf?.wakeNames, lease.token)
   const values = [seq, now, status, readiness, dueTime, ended ? now : null, wakeNames, ...behind] as const
   const isWritten =
     status === 'succeeded' ? db.run(succeedSql, [...values, now]) : db.run(ended ? endSql : leaveSql, values)
@@ -83,6 +114,11 @@ function write(batch: Batch, transition: Transition, inbox: number): boolean {
   if (ended) batch.ended(runId)
   else if (readiness !== 'idle') batch.readyRun(runId)
   return true
+}
+
+/** Starts runs, and what follows from those first inputs that are decided. */
+export function startAll(batch: Batch, runs: readonly RunStart[]): readonly Started[] {
+  return startRuns(new SqliteUnitOfWork(batch), runs, (decided) => follow(new SqliteCommitWork(batch), decided))
 }
 
 /** A transition that the fence alone cannot judge: the rules decide. */
@@ -94,16 +130,18 @@ function commitAfterLooking(batch: Batch, transition: Transition): Committed {
 
 /** The tables as the rules of a commit read and write them. */
 class SqliteCommitWork extends SqliteUnitOfWork implements StartingWork {
-  /** Not of those that this transaction has appended: they are in no table yet. */
   entryAt(runId: string, seq: number): EntryMark | undefined {
-    return entryMarkAt(this.batch.db, runId, seq)
+    const row = this.batch.gathered(runId, seq)
+    return row === undefined ? entryMarkAt(this.batch.db, runId, seq) : entryMarkOf(row)
   }
 
   keyHolder(run: Keyed): string | null {
     return keyHolder(this.batch.db, run)
   }
 
-  hasMessageAfter({ runId }: Transition, after: number, names: readonly string[]): boolean {
+  hasMessageAfter({ runId }: Transition, after: number, names: readonly string[] | null): boolean {
+    // As all other reads of it: after that, libsql answers one `get` of the same statement with nothing.
+    if (names === null) return this.batch.db.all(unreadSql, [runId, after, 1]).length > 0
     return names.some((name) => this.batch.db.get(newMessageSql, [runId, name, after]) !== undefined)
   }
 
@@ -127,8 +165,9 @@ class SqliteCommitWork extends SqliteUnitOfWork implements StartingWork {
   }
 
   present(run: Run): Run {
-    const { inbox, watched } = this.run(run.id) ?? run
-    return { ...run, inbox, watched }
+    // A run without a holder may have been woken.
+    const { inbox, watched, readiness, due } = this.run(run.id) ?? run
+    return { ...run, inbox, watched, readiness, due }
   }
 
   leave(before: Run, kept: Run, transition: Transition, isReleased: boolean): Run {

@@ -48,8 +48,8 @@ function isNamed({ key, keyScope, idempotencyKey, parentId, tags, metadata, keyI
   )
 }
 
-function isBounded({ deadline, timeoutAt, expiresAt, readiness }: Run): boolean {
-  return deadline !== null || timeoutAt !== null || expiresAt !== null || readiness === 'timed'
+function isBounded({ status, deadline, timeoutAt, expiresAt, readiness }: Run): boolean {
+  return deadline !== null || timeoutAt !== null || expiresAt !== null || readiness === 'timed' || status === 'waiting'
 }
 
 function boundedValues(run: Run): readonly Value[] {

@@ -5,17 +5,25 @@ import { bug } from '../../../core/errors/error.ts'
 import type { MessageDraft } from '../../../core/model/message.ts'
 import { uniqueText } from '../../../core/model/key.ts'
 import { newRow } from '../../../core/rules/new-row.ts'
-import { startRun, type StartWork, type Twin } from '../../../core/rules/start.ts'
+import { startRun, type Followed, type StartWork, type Twin } from '../../../core/rules/start.ts'
 import type { Run } from '../../../core/model/run.ts'
-import type { NewRun, Started } from '../../../store.ts'
+import type { Transition } from '../../../core/model/transition.ts'
+import type { NewRun, RunStart, Started } from '../../../store.ts'
 import type { Batch } from './batch.ts'
 import type { SqliteUnitOfWork } from './unit-of-work.ts'
 import { insertRuns } from './insert-runs.ts'
 import { entryMarkAt } from '../read/read.ts'
 import { hasEnded } from './sessions.ts'
 
-export function startRuns(unitOfWork: SqliteUnitOfWork, runs: readonly NewRun[]): readonly Started[] {
-  const work = new SqliteStartWork(unitOfWork, runs)
+/** What follows from the first input of a run, whose row is written. */
+export type Follow = (decided: Transition) => Followed
+
+export function startRuns(
+  unitOfWork: SqliteUnitOfWork,
+  runs: readonly RunStart[],
+  follow: Follow = neverFollowed,
+): readonly Started[] {
+  const work = new SqliteStartWork(unitOfWork, runs, follow)
   const answers = runs.map((given) => startRun(work, given))
   work.write()
   return answers
@@ -24,16 +32,20 @@ export function startRuns(unitOfWork: SqliteUnitOfWork, runs: readonly NewRun[])
 /** The obstacles of a batch of starts, and the rows that it has made so far: rows go in few statements at the end. */
 class SqliteStartWork implements StartWork {
   private readonly unitOfWork: SqliteUnitOfWork
+  private readonly followed: Follow
   private readonly batch: Batch
-  private readonly known: ReadonlySet<unknown>
-  private readonly keys: TakenKeys
+  private readonly runs: readonly RunStart[]
+  private known: ReadonlySet<unknown>
+  private keys: TakenKeys
   private readonly made = new Map<string, Twin>()
   private readonly ended = new Map<string, boolean>()
-  private readonly fresh: Run[] = []
-  private readonly withMessages: { readonly run: Run; readonly messages: readonly MessageDraft[] }[] = []
+  private fresh: Run[] = []
+  private withMessages: { readonly run: Run; readonly messages: readonly MessageDraft[] }[] = []
 
-  constructor(unitOfWork: SqliteUnitOfWork, runs: readonly NewRun[]) {
+  constructor(unitOfWork: SqliteUnitOfWork, runs: readonly RunStart[], follow: Follow) {
+    this.runs = runs
     this.unitOfWork = unitOfWork
+    this.followed = follow
     this.batch = unitOfWork.batch
     this.known = knownIds(this.batch, runs)
     this.keys = new TakenKeys(this.batch, runs)
@@ -60,7 +72,7 @@ class SqliteStartWork implements StartWork {
     return answer
   }
 
-  insert(given: NewRun, isLeased: boolean): Run {
+  insert(given: RunStart, isLeased: boolean): Run {
     const { batch } = this
     if (given.shard !== 0) throw bug('This store has one shard', { runId: given.id, shard: given.shard })
     const row = newRow(given, batch.now, isLeased)
@@ -75,12 +87,25 @@ class SqliteStartWork implements StartWork {
     return run
   }
 
-  /** Writes the rows, and then what lies in their mailboxes. */
+  follow(decided: Transition): Followed {
+    this.write()
+    const followed = this.followed(decided)
+    // It may have ended, which frees its key, and its children may have taken others.
+    this.known = knownIds(this.batch, this.runs)
+    this.keys = new TakenKeys(this.batch, this.runs)
+    const made = this.made.get(decided.runId)
+    if (made !== undefined) this.made.set(decided.runId, { ...made, run: followed.run })
+    return followed
+  }
+
+  /** Writes the rows that are not written yet, and then what lies in their mailboxes. */
   write(): void {
     insertRuns(this.batch, this.fresh)
     for (const { run, messages } of this.withMessages) {
       messages.forEach((draft, inbox) => this.unitOfWork.receive(draft, { ...run, inbox }))
     }
+    this.fresh = []
+    this.withMessages = []
   }
 
   private holder(id: string | undefined): Run | undefined {
@@ -156,6 +181,10 @@ class TakenKeys {
 /** A type has no space. */
 function pair(type: string, key: string): string {
   return `${type} ${key}`
+}
+
+function neverFollowed({ runId }: Transition): never {
+  throw bug('A child is started with an input that is decided', { runId })
 }
 
 function copied(run: Run): Run {

@@ -9,6 +9,7 @@ import {
   type PageLimits,
   type WaitPosition,
 } from '../../../core/model/chore.ts'
+import type { Entry } from '../../../core/model/entry.ts'
 import { policyColumns } from '../../../core/rows/run-row.ts'
 import type { ChangeWork } from '../../../core/rules/change.ts'
 import { firstUnread, firstWaiters } from '../../../core/rules/messages/exchange.ts'
@@ -137,6 +138,11 @@ export const forgetExpiredSql = forgetSql(
 export const broadcastSql = `
   select * from broadcasts indexed by broadcasts_id where shard = 0 and topic = ? and id = ?`
 
+/** A page of a journal by its key: the entries with which the run has sent messages. */
+export const sentSql = `
+  select * from journal where shard = 0 and run_id = ? and seq >= ? and seq <= ? and kind in ('signal-sent', 'broadcast-sent')
+  order by seq`
+
 const putSql = `
   insert into messages (shard, run_id, position, id, kind, name, data, on_unread, delivery, retain_ms, at, outcome)
   values (0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
@@ -167,6 +173,14 @@ export class SqliteUnitOfWork implements ChangeWork {
   /** The writer has the whole file. */
   canHave(): boolean {
     return true
+  }
+
+  canHaveTopic(): boolean {
+    return true
+  }
+
+  sentBetween(runId: string, from: number, to: number): readonly Entry[] {
+    return this.batch.db.all(sentSql, [runId, from, to]).map(entryOf)
   }
 
   lastEntry({ id, seq }: Run): ReturnType<UnitOfWork['lastEntry']> {

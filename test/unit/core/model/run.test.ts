@@ -18,7 +18,7 @@ const columns: RunStatus[] = [
 const table: Record<RunStatus, string> = {
   pending: '. x . x x . x x',
   running: 'x . x x x x x x',
-  waiting: 'x x . x x . x x',
+  waiting: 'x x . x x x x x',
   paused: 'x . . . x . . x',
   cancelling: '. . . . x . . x',
   succeeded: '. . . . . . . .',

@@ -77,6 +77,37 @@ describe('mayMerge', () => {
   )
 })
 
+describe('without a lease', () => {
+  const guard = (seq: number) => ({ guard: { seq, lease: null } })
+  const one = transition(4, ['a', 'b'], { ...guard(4), status: 'waiting', due: { at: 9, afterMs: null } })
+  const other = transition(6, ['c'], { ...guard(6), status: 'waiting', base: 7 })
+
+  it('IF-C1 the run waits after the first, and so the second follows: what it says of the time counts', () => {
+    expect(mayMerge(one, other)).toBe(true)
+    const { append, due, guard: kept, base } = mergeTransitions(one, other)
+    expect([append.length, due, kept, base]).toEqual([3, null, { seq: 4, lease: null }, 7])
+    expect(mergeTransitions({ ...one, base: 5 }, { ...other, base: null }).base).toBe(5)
+  })
+
+  it.each([
+    ['one of a holder', { ...other, guard: second.guard, status: null }],
+    ['one behind another entry', { ...other, ...guard(7) }],
+  ] as const)('refuses %s', (_, next) => {
+    expect(mayMerge(one, next)).toBe(false)
+  })
+
+  it('refuses anything after one that ends the run, or reaches others', () => {
+    expect(mayMerge({ ...one, status: 'succeeded' }, other)).toBe(false)
+    expect(mayMerge({ ...one, outbound: { starts: [], watches: [], unwatches: [] } }, other)).toBe(false)
+    expect(mayMerge(first, { ...second, ...guard(6) })).toBe(false)
+  })
+
+  it('a holder that ends its run settles after what came before', () => {
+    const settles = { ...one, runId: 'parent' }
+    expect(mergeTransitions(first, { ...second, status: 'succeeded', settles }).settles).toBe(settles)
+  })
+})
+
 describe('mergeTransitions', () => {
   it('starts where the first does, ends as the second does, and keeps the order of the entries', () => {
     const parked = {
@@ -101,6 +132,8 @@ describe('mergeTransitions', () => {
       keyId: null,
       applies: null,
       feed: false,
+      base: null,
+      settles: null,
     })
   })
 

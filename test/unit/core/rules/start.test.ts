@@ -15,6 +15,7 @@ function work(found: { readonly twin?: string; readonly same?: Run; readonly riv
     sameStart: () => found.same,
     keyRival: () => found.rival,
     hasEnded: (session) => session === 'dead',
+    follow: () => ({ run: newRun({ id: 'new', status: 'waiting' }) }),
     insert: (_given, isLeased) => newRun({ id: 'new', session: isLeased ? 'holder' : null }),
   }
 }

@@ -1,6 +1,6 @@
 // The unit of work of the exchange as plain maps, for tests of its rules: nothing of a store but what the rules ask for.
 
-import type { Draft } from '../../../../src/core/model/entry.ts'
+import type { Draft, Entry } from '../../../../src/core/model/entry.ts'
 import {
   isAfter,
   isFrom,
@@ -22,7 +22,9 @@ export class PlainUnitOfWork implements UnitOfWork {
   readonly chores = new Map<string, Chore>()
   /** When each of them may be taken. */
   readonly dues = new Map<string, number>()
-  /** Runs that another transaction has locked. */
+  /** The entries with which runs have sent messages. */
+  readonly journals = new Map<string, readonly Entry[]>()
+  /** Runs and topics that another transaction has locked. */
   readonly locked = new Set<string>()
   readonly runs = new Map<string, Run>()
   readonly messages: Message[] = []
@@ -65,6 +67,18 @@ export class PlainUnitOfWork implements UnitOfWork {
 
   canHave(runId: string): boolean {
     return !this.locked.has(runId)
+  }
+
+  canHaveTopic(topic: string): boolean {
+    return !this.locked.has(topic)
+  }
+
+  depth({ id }: Run, most: number): number {
+    return this.unread(id, 0, most).messages.length
+  }
+
+  sentBetween(runId: string, from: number, to: number): readonly Entry[] {
+    return (this.journals.get(runId) ?? []).filter(({ seq }) => seq >= from && seq <= to)
   }
 
   lastEntry({ id }: Run): ReturnType<UnitOfWork['lastEntry']> {

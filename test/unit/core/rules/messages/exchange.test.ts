@@ -6,11 +6,11 @@ import {
   bindChild,
   conclude,
   doChore,
-  settleUnread,
   refuseChild,
   unwatch,
   watch,
 } from '../../../../../src/core/rules/messages/exchange.ts'
+import { settleUnread } from '../../../../../src/core/rules/messages/settle.ts'
 import type { BroadcastResult } from '../../../../../src/core/rules/messages/unit-of-work.ts'
 import type { WaitTarget } from '../../../../../src/core/model/wait-target.ts'
 import type { MessageKind } from '../../../../../src/core/model/message.ts'

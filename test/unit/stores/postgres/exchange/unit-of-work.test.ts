@@ -30,6 +30,7 @@ function lockedRows(changes: Partial<LockedRows> = {}): LockedRows {
   return {
     requested: new Set(runs.keys()),
     lockedOut: new Set(),
+    lockedOutTopics: new Set(),
     runs,
     lasts: new Map(),
     unread: new Map(),
@@ -46,6 +47,9 @@ function lockedRows(changes: Partial<LockedRows> = {}): LockedRows {
       ['late jobs', undefined],
     ]),
     kept: new Map(),
+    depths: new Map(),
+    keptRead: [],
+    sentEntries: [],
     crowds: new Map(),
     passedOn: [],
     ...changes,

@@ -1,9 +1,12 @@
 // Runs to be inserted, each with its first entry, as columns. Most columns are empty mostly, for few runs have a key, tags or a
 // parent: then the statement does without them.
 
+import { sends } from '../../../core/model/transition.ts'
 import { uniqueText } from '../../../core/model/key.ts'
+import type { Due } from '../../../core/model/due.ts'
+import type { Draft } from '../../../core/model/entry.ts'
 import type { MessageDraft } from '../../../core/model/message.ts'
-import type { NewRun } from '../../../store.ts'
+import type { NewRun, RunStart } from '../../../store.ts'
 import { ArrayText, noValues, rowFrom, rowsFrom } from '../array-text.ts'
 import type { Value } from '../execution.ts'
 
@@ -43,12 +46,23 @@ const rare = {
 
 const columns = { ...usual, ...rare }
 
+/** What a run has besides if its first input is decided, or that of another one of its batch is. */
+const decided = { waits: 'boolean', seq: 'integer' }
+
 /** How many values the runs of a batch take, if they have more than the usual. */
 export const newRunValues = Object.keys(columns).length
+
+/** The same if the first input of one of them is decided. */
+export const decidedRunValues = newRunValues + Object.keys(decided).length
 
 /** The rows of runs whose first value has that place. */
 export function newRunsFrom(first: number): string {
   return `select * from ${rowsFrom(columns, first)} as given`
+}
+
+/** The same if the first input of one of them is decided. */
+export function decidedRunsFrom(first: number): string {
+  return `select * from ${rowsFrom({ ...columns, ...decided }, first)} as given`
 }
 
 /** The same for runs that have nothing but the usual; `isOne`: there is one. */
@@ -59,15 +73,23 @@ export function usualRunsFrom(first: number, isOne: boolean): string {
 
 /** Runs in the order of their insertion, and where each stands in its batch, for one of the two. */
 export function valuesOfNewRuns(
-  runs: readonly NewRun[],
-  nthOf: (run: NewRun) => number,
+  runs: readonly RunStart[],
+  nthOf: (run: RunStart) => number,
 ): { readonly values: readonly Value[]; readonly isUsual: boolean } {
-  const arrays = Object.fromEntries(Object.keys(columns).map((name) => [name, new ArrayText()])) as Readonly<
-    Record<keyof typeof columns, ArrayText>
-  >
+  const arrays = Object.fromEntries(
+    Object.keys({ ...columns, ...decided }).map((name) => [name, new ArrayText()]),
+  ) as Readonly<Record<keyof typeof columns | keyof typeof decided, ArrayText>>
+  const isDecided = runs.some(isDecidedRun)
   for (const [place, run] of runs.entries()) {
-    const { due, lease, first } = run
+    const { first } = run
     const { length } = messagesOf(run)
+    const waits = isDecidedRun(run)
+    const lease = waits ? null : run.lease
+    const due = waits ? dueOfDecided(run) : run.due
+    if (isDecided) {
+      arrays.waits.add(waits ? 'true' : 'false')
+      arrays.seq.add(1 + followingOf(run).length)
+    }
     arrays.place.add(place)
     arrays.nth.add(nthOf(run))
     arrays.id.add(run.id)
@@ -99,11 +121,36 @@ export function valuesOfNewRuns(
   }
   const arraysOf = (names: object): readonly ArrayText[] =>
     Object.keys(names).map((name) => arrays[name as keyof typeof columns])
-  const rest = arraysOf(rare).map(String)
+  const rest = arraysOf(isDecided ? { ...rare, ...decided } : rare).map(String)
   const isUsual = rest.every((text) => text === noValues)
   if (isUsual && runs.length === 1) return { values: arraysOf(usual).map(({ last }) => last), isUsual }
   const values = arraysOf(usual).map(String)
   return { values: isUsual ? values : [...values, ...rest], isUsual }
+}
+
+export function isDecidedRun({ decided = null }: RunStart): boolean {
+  return decided !== null
+}
+
+/**
+ * What follows from its first input is entries and a time, and so the insert writes it; anything else follows in the same
+ * transaction, by the rules.
+ */
+export function isPlainlyDecided({ decided = null, keyId: key = null, messages = [] }: RunStart): boolean {
+  if (decided === null || messages.length > 0 || sends(decided)) return false
+  const { status, outbound = null, base = null, keyId = null } = decided
+  return status === 'waiting' && outbound === null && base === null && (keyId === null || keyId === key)
+}
+
+/** The entries behind its first one that are inserted with it. */
+export function followingOf(run: RunStart): readonly Draft[] {
+  return isPlainlyDecided(run) ? (run.decided?.append ?? []) : []
+}
+
+function dueOfDecided(run: RunStart): Due | null {
+  if (isPlainlyDecided(run)) return run.decided?.due ?? null
+  // A message wakes it, and what follows does not take that back.
+  return messagesOf(run).length > 0 ? { at: null, afterMs: 0 } : null
 }
 
 /** The first messages of its mailbox, each once. */

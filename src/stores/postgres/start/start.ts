@@ -5,15 +5,29 @@
 
 import { policyColumns } from '../../../core/rows/run-row.ts'
 import { foremost } from '../../../core/rules/insert-order.ts'
+import { advanced, left } from '../../../core/rules/advance.ts'
 import { newRow } from '../../../core/rules/new-row.ts'
 import { startedBefore, startInRounds, type Twin } from '../../../core/rules/start.ts'
-import type { NewRun, Started } from '../../../store.ts'
+import type { NewRun, RunStart, Started } from '../../../store.ts'
+import type { Run } from '../../../core/model/run.ts'
 import type { StatementName } from '../statement-name.ts'
 import { statement, type Dialect } from '../dialect.ts'
 import { createSpreadStartQueries } from '../spread/spread-start.ts'
-import type { Execution } from '../execution.ts'
-import { messagesOf, newRunsFrom, newRunValues, usualRunsFrom, valuesOfNewRuns } from './new-runs.ts'
-import { hintDeadline, hintPlace } from './rewrite.ts'
+import type { Execution, Row } from '../execution.ts'
+import { Appends, entriesFrom } from '../commit/appends.ts'
+import {
+  decidedRunsFrom,
+  decidedRunValues,
+  followingOf,
+  isDecidedRun,
+  isPlainlyDecided,
+  messagesOf,
+  newRunsFrom,
+  newRunValues,
+  usualRunsFrom,
+  valuesOfNewRuns,
+} from './new-runs.ts'
+import { hintDeadline, hintPlace } from '../commit/rewrite.ts'
 import { isTrue, runColumns, runOf } from '../schema/rows.ts'
 
 export interface StartQueries {
@@ -21,7 +35,7 @@ export interface StartQueries {
    * Starts runs of one shard that need no key any more. The ids of those that were inserted now, and not by an earlier try, go
    * into `inserted`.
    */
-  start(x: Execution, shard: number, runs: readonly NewRun[], inserted?: Set<string>): Promise<readonly Started[]>
+  start(x: Execution, shard: number, runs: readonly RunStart[], inserted?: Set<string>): Promise<readonly Started[]>
   /** The run that has its id, for each of them; in order. */
   lookForTwins(x: Execution, shard: number, runs: readonly NewRun[]): Promise<readonly (Twin | undefined)[]>
 }
@@ -29,6 +43,7 @@ export interface StartQueries {
 /** The places of values: the shard is before them. */
 const runsAt = 2
 const messagesAt = runsAt + newRunValues
+const followingAt = runsAt + decidedRunValues
 
 /** `as`: whether runs are started by people, or by other runs with their transitions. */
 export function createStartQueries(dialect: Dialect, as: 'start' | 'commit' = 'start'): StartQueries {
@@ -36,22 +51,26 @@ export function createStartQueries(dialect: Dialect, as: 'start' | 'commit' = 's
   const planned = (...names: readonly StatementName[]): readonly StatementName[] =>
     as === 'start' ? names : ['commit.start']
   const spread = createSpreadStartQueries(dialect, planned)
-  const insertingMessages = `,
+  const insertingMessages = (at: number): string => `,
     sent as (
       insert into ${schema}.messages (shard, run_id, position, id, kind, name, data, on_unread, delivery, retain_ms, at,
         outcome)
       select $1::smallint, id, position, m, kind, name, data, on_unread, delivery, retain_ms, created_at, 'queued'
-      from json_to_recordset($${messagesAt}::text::json) as message (
+      from json_to_recordset($${at}::text::json) as message (
         r uuid, position integer, m text, kind text, name text, data text, on_unread text, delivery text,
         retain_ms bigint) join made on made.id = message.r)`
   // In the order of the batch.
-  const feeding = `,
+  const feeding = (lasts = '1') => `,
     fed as (
       insert into ${schema}.feed (shard, number, runs, firsts, lasts)
       select $1::smallint, pg_catalog.nextval(${feedNumber}), pg_catalog.array_agg(id order by nth), pg_catalog.array_agg(1),
-        pg_catalog.array_agg(1)
+        pg_catalog.array_agg(${lasts})
       from made join given using (id) where feed having count(*) > 0)`
-  const inserting = (more: string, runs = newRunsFrom(runsAt)): string => `
+  const inserting = (
+    more: string,
+    runs = newRunsFrom(runsAt),
+    { seq, status, idle, due, began } = undecided,
+  ): string => `
     with clock as materialized (select ${now} as now),
     given as materialized (${runs}),
     -- A session that ends at the same time is found by a later rescue.
@@ -61,17 +80,17 @@ export function createStartQueries(dialect: Dialect, as: 'start' | 'commit' = 's
     made as (
       insert into ${schema}.runs (shard, id, type, version, status, readiness, rank, due, token, session, deadline,
         timeout_at, expires_at, key, key_scope, unique_key, idempotency_key, started_as, parent_id, tags, metadata,
-        key_id, inbox, feed, created_at, updated_at)
+        key_id, inbox, feed, created_at, updated_at${seq})
       select $1::smallint, id, type, version,
-        case when leased then 'running' else 'pending' end,
-        case when leased then 'leased' when due > now then 'timed' else 'ready' end,
+        case ${status}when leased then 'running' else 'pending' end,
+        case ${idle}when leased then 'leased' when due > now then 'timed' else 'ready' end,
         rank, case when leased then null else due end, case when leased then token else 0 end,
         case when leased then session end, case when leased then now + lease_ms end,
-        now + timeout_ms, case when leased then null else now + expires_ms end,
+        now + timeout_ms, case when leased${began} then null else now + expires_ms end,
         key, key_scope, unique_key, idempotency_key, case when idempotency_key is not null then type end,
-        parent_id, tags, metadata, key_id, coalesce(inbox, 0), coalesce(feed, false), now, now
+        parent_id, tags, metadata, key_id, coalesce(inbox, 0), coalesce(feed, false), now, now${seq}
       from (
-        select given.*, clock.now, coalesce(least(due_at, now + due_after), now) as due,
+        select given.*, clock.now, ${due} as due,
           session is not null and session not in (select id from dead) as leased
         from given cross join clock) as one
       -- The one order in which every transaction inserts.
@@ -92,11 +111,26 @@ export function createStartQueries(dialect: Dialect, as: 'start' | 'commit' = 's
     one: statement(planned(...first), inserting('', usualRunsFrom(runsAt, true))),
     usual: statement(planned(...first), inserting('', usualRunsFrom(runsAt, false))),
     plain: statement(planned(...first), inserting('')),
-    fed: statement(planned(...first, 'start.feed'), inserting(feeding)),
+    fed: statement(planned(...first, 'start.feed'), inserting(feeding())),
   }
   const insertWithMessages = {
-    plain: statement(planned(...first, 'start.messages'), inserting(insertingMessages)),
-    fed: statement(planned(...first, 'start.messages', 'start.feed'), inserting(insertingMessages + feeding)),
+    plain: statement(planned(...first, 'start.messages'), inserting(insertingMessages(messagesAt))),
+    fed: statement(
+      planned(...first, 'start.messages', 'start.feed'),
+      inserting(insertingMessages(messagesAt) + feeding()),
+    ),
+  }
+  // The first input of some is decided.
+  const following = `,
+    followed as (
+      insert into ${schema}.journal (shard, run_id, seq, kind, name, meta, data, at, transition_id)
+      select $1::smallint, r, s, k, n, m, d, created_at, t
+      from ${entriesFrom(followingAt + 1)} join made on made.id = entry.r)`
+  const insertingDecided = (more: string): string =>
+    inserting(insertingMessages(followingAt) + following + more, decidedRunsFrom(runsAt), decided)
+  const insertDecided = {
+    plain: statement(planned(...first, 'start.messages'), insertingDecided('')),
+    fed: statement(planned(...first, 'start.messages', 'start.feed'), insertingDecided(feeding('seq'))),
   }
 
   const look = statement(
@@ -114,7 +148,7 @@ export function createStartQueries(dialect: Dialect, as: 'start' | 'commit' = 's
   )
 
   /** Inserts the runs without an obstacle, and returns their answers. */
-  async function insertNew(x: Execution, shard: number, runs: readonly NewRun[]): Promise<Map<NewRun, Started>> {
+  async function insertNew(x: Execution, shard: number, runs: readonly RunStart[]): Promise<Map<RunStart, Started>> {
     const chosen = foremost(runs)
     const byId = new Map(chosen.map((run) => [run.id, run]))
     const nth = new Map(runs.map((run, index) => [run, index]))
@@ -124,15 +158,22 @@ export function createStartQueries(dialect: Dialect, as: 'start' | 'commit' = 's
     const messages = chosen.flatMap(messageNameOf)
     const kind = as === 'start' && chosen.some(({ feed }) => feed) ? 'fed' : 'plain'
     const usual = chosen.length === 1 ? 'one' : 'usual'
-    const rows =
-      messages.length === 0
-        ? await x.execute(insert[isUsual ? usual : kind], given)
-        : await x.execute(insertWithMessages[kind], [...given, JSON.stringify(messages)])
-    const answers = new Map<NewRun, Started>()
+    let rows: readonly Row[]
+    if (chosen.some(isDecidedRun)) {
+      const appends = new Appends()
+      for (const run of chosen) appends.add(run.id, 1, followingOf(run), run.decided?.id ?? null, 0)
+      rows = await x.execute(insertDecided[kind], [...given, JSON.stringify(messages), ...appends.values])
+    } else {
+      rows =
+        messages.length === 0
+          ? await x.execute(insert[isUsual ? usual : kind], given)
+          : await x.execute(insertWithMessages[kind], [...given, JSON.stringify(messages)])
+    }
+    const answers = new Map<RunStart, Started>()
     for (const row of rows) {
-      const run = byId.get(row['id'] as string) as NewRun
+      const run = byId.get(row['id'] as string) as RunStart
       const leased = isTrue(row['leased'])
-      const made = newRow(run, Number(row['created_at']), leased)
+      const made = madeOf(run, Number(row['created_at']), leased)
       if (!leased) hintPlace(x, made)
       hintDeadline(x, made, made.createdAt)
       answers.set(run, { created: true, taken: null, run: { ...made, inbox: messagesOf(run).length } })
@@ -143,23 +184,23 @@ export function createStartQueries(dialect: Dialect, as: 'start' | 'commit' = 's
   async function insertSpread(
     x: Execution,
     shard: number,
-    chosen: readonly NewRun[],
-    nth: ReadonlyMap<NewRun, number>,
-  ): Promise<Map<NewRun, Started>> {
+    chosen: readonly RunStart[],
+    nth: ReadonlyMap<RunStart, number>,
+  ): Promise<Map<RunStart, Started>> {
     const byId = new Map(chosen.map((run) => [run.id, run]))
     // A child gets its place in the feed later.
-    const isFed = (run: NewRun): boolean => as === 'start' && run.feed
+    const isFed = (run: RunStart): boolean => as === 'start' && run.feed
     const starts = chosen.map((run) => ({
       run,
       isFed: isFed(run),
       nth: nth.get(run) ?? 0,
       messages: messageNameOf(run),
     }))
-    const answers = new Map<NewRun, Started>()
+    const answers = new Map<RunStart, Started>()
     for (const run of await spread.insert(x, shard, starts)) {
       if (run.session === null) hintPlace(x, run)
       hintDeadline(x, run, run.createdAt)
-      answers.set(byId.get(run.id) as NewRun, { created: true, taken: null, run })
+      answers.set(byId.get(run.id) as RunStart, { created: true, taken: null, run })
     }
     return answers
   }
@@ -195,6 +236,32 @@ export function createStartQueries(dialect: Dialect, as: 'start' | 'commit' = 's
       }),
     lookForTwins,
   }
+}
+
+/** How the insert of runs differs where the first input of some is decided. */
+interface Variant {
+  readonly seq: string
+  readonly status: string
+  readonly idle: string
+  readonly due: string
+  readonly began: string
+}
+
+const dueAtStart = 'coalesce(least(due_at, now + due_after), now)'
+const undecided: Variant = { seq: '', status: '', idle: '', due: dueAtStart, began: '' }
+const decided: Variant = {
+  seq: ', seq',
+  status: `when waits then 'waiting' `,
+  idle: `when due is null then 'idle' `,
+  due: `case when waits then least(due_at, now + due_after) else ${dueAtStart} end`,
+  began: ' or waits',
+}
+
+/** The row as it was inserted. */
+function madeOf(run: RunStart, now: number, isLeased: boolean): Run {
+  const row = newRow(run, now, isLeased)
+  const { decided = null } = run
+  return decided === null || !isPlainlyDecided(run) ? row : left(advanced(row, decided, now), decided, now)
 }
 
 function messageNameOf(run: NewRun): readonly object[] {

@@ -4,14 +4,14 @@
 
 import { foremost } from '../../../core/rules/insert-order.ts'
 import { obstacleTo, startInRounds, type ObstacleWork, type Twin } from '../../../core/rules/start.ts'
-import type { NewRun, Started } from '../../../store.ts'
+import type { RunStart, Started } from '../../../store.ts'
 import type { Dialect } from '../dialect.ts'
 import type { Execution } from '../execution.ts'
-import { createKeyQueries, isKeyed, type KeyQueries, type Taken } from './keys.ts'
+import { createKeyQueries, isKeyed, type KeyQueries, type Taken } from '../commit/keys.ts'
 import type { ReadQueries } from '../read/read.ts'
 import { notVisibleYet } from '../connection/sql-state.ts'
 import { byShard } from '../schema/shards.ts'
-import type { StartChildren } from './locked-commit.ts'
+import type { StartChildren } from '../commit/locked-commit.ts'
 import { createStartQueries, type StartQueries } from './start.ts'
 
 /** The parts of a start. */
@@ -28,24 +28,31 @@ export function childrenStarting(parts: Omit<StartingParts, 'starting'>): StartC
   const keyQueries = createKeyQueries(parts.dialect, 'commit')
   return async (x, runs) => {
     const inserted = new Set<string>()
-    return { started: await startInOrder({ ...parts, startQueries, keyQueries }, x, runs, inserted), inserted }
+    return { started: await startInOrder({ ...parts, startQueries, keyQueries }, x, runs, { inserted }), inserted }
   }
 }
+
+/** What follows from the first inputs of some that are answered; it may change their answers. */
+export type FollowStarts = (runs: readonly RunStart[], answers: Map<RunStart, Started>) => Promise<void>
 
 export async function startInOrder(
   parts: StartingParts,
   x: Execution,
-  runs: readonly NewRun[],
-  inserted = new Set<string>(),
+  runs: readonly RunStart[],
+  { inserted = new Set<string>(), follow }: { readonly inserted?: Set<string>; readonly follow?: FollowStarts } = {},
 ): Promise<readonly Started[]> {
-  if (parts.dialect.shards === 1 && !runs.some(isKeyed)) return parts.startQueries.start(x, 0, runs, inserted)
+  if (parts.dialect.shards === 1 && follow === undefined && !runs.some(isKeyed)) {
+    return parts.startQueries.start(x, 0, runs, inserted)
+  }
   // The first of two runs that want the same key has got it, or not, before the second asks. The run that has a key may end,
   // or be removed, before it is looked up: then its rival asks again.
-  return startInRounds(runs, (open, answers) => {
+  return startInRounds(runs, async (open, answers) => {
     const chosen = new Set(foremost(open))
     // In the order of the batch, which is that of the feed.
     const together = open.filter((run) => chosen.has(run))
-    return startTogether(parts, x, together, { answers, inserted })
+    await startTogether(parts, x, together, { answers, inserted })
+    // Before the next round: a run that is over by then has left its key to the next.
+    await follow?.(together, answers)
   })
 }
 
@@ -53,13 +60,13 @@ export async function startInOrder(
 async function startTogether(
   { dialect, startQueries: rows, keyQueries, readQueries }: StartingParts,
   x: Execution,
-  runs: readonly NewRun[],
-  { answers, inserted }: { readonly answers: Map<NewRun, Started>; readonly inserted: Set<string> },
+  runs: readonly RunStart[],
+  { answers, inserted }: { readonly answers: Map<RunStart, Started>; readonly inserted: Set<string> },
 ): Promise<void> {
   const keyed = runs.filter(isKeyed)
   const taken = keyed.length === 0 ? new Map<string, Taken>() : await keyQueries.take(x, keyed)
-  const isWhole = (run: NewRun): boolean => taken.get(run.id)?.isWhole ?? true
-  const shardsOf = (some: readonly NewRun[]) =>
+  const isWhole = (run: RunStart): boolean => taken.get(run.id)?.isWhole ?? true
+  const shardsOf = (some: readonly RunStart[]) =>
     Array.from(byShard(dialect, some, ({ id }) => id)).sort(([one], [other]) => one - other)
 
   for (const [shard, some] of shardsOf(runs.filter(isWhole))) {
@@ -72,10 +79,10 @@ async function startTogether(
   if (inVain.length > 0) await keyQueries.free(x, inVain)
 
   const refused = runs.filter((run) => !isWhole(run))
-  const twins = new Map<NewRun, Twin>()
+  const twins = new Map<RunStart, Twin>()
   for (const [shard, some] of shardsOf(refused)) {
     const found = await rows.lookForTwins(x, shard, some)
-    found.forEach((twin, index) => twin !== undefined && twins.set(some[index] as NewRun, twin))
+    found.forEach((twin, index) => twin !== undefined && twins.set(some[index] as RunStart, twin))
   }
   // A run of the same id comes before those that have the keys, which are then not looked up.
   const left = refused.filter((run) => !twins.has(run))

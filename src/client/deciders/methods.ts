@@ -1,0 +1,38 @@
+// The methods of a Holdfast for deciders. What changes something is refused inside of `decide` and `evolve`, and at once: its
+// promise would be rejected only when they have returned.
+
+import type { Definition } from '../../core/definition/definition.ts'
+import { assertNotPure } from '../../core/runtime/pure-call.ts'
+import type { Engine } from '../../engine/engine.ts'
+import type { AbortOption } from '../abort-option.ts'
+import { operation, type Operation } from '../operation.ts'
+import type { Enqueuer, ExecuteOptions, Executor } from './executor.ts'
+import type { EventsOptions, InstanceReader } from './instance-reader.ts'
+import { readBacklog, readEvents, readHistory, readState } from './read-instance.ts'
+
+export type DeciderMethods = Executor & Enqueuer & InstanceReader
+
+type Named = Definition | string
+
+/** @internal */
+export function deciderMethods(engine: Engine, submit: (given: Operation) => Promise<unknown>): DeciderMethods {
+  const execute = (decider: Named, input: unknown, options?: ExecuteOptions): Promise<unknown> => {
+    assertNotPure('holdfast.execute()')
+    return submit(operation.execute(decider, input, options))
+  }
+  const enqueue = (decider: Named, input: unknown, options?: ExecuteOptions): Promise<unknown> => {
+    assertNotPure('holdfast.enqueue()')
+    return submit(operation.enqueue(decider, input, options))
+  }
+  const methods = {
+    execute,
+    executeDynamic: execute,
+    enqueue,
+    state: (decider: Named, id: string, options?: AbortOption) => readState(engine, decider, id, options),
+    events: (decider: Named, id: string, options?: EventsOptions) => readEvents(engine, decider, id, options),
+    history: (decider: Named, id: string, options?: EventsOptions) => readHistory(engine, decider, id, options),
+    backlog: (decider: Named, id: string, options?: AbortOption) => readBacklog(engine, decider, id, options),
+  }
+  // The compiler knows what an operation of such a decider answers.
+  return methods as unknown as DeciderMethods
+}

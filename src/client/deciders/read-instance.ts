@@ -1,0 +1,132 @@
+// Reads instances: the state from the fold that this process keeps of those in use, and events from their journals.
+
+import type { Definition } from '../../core/definition/definition.ts'
+import type { Entry } from '../../core/model/entry.ts'
+import { inputName, messagesAtOnce } from '../../core/model/message.ts'
+import { mostEntries } from '../../core/model/transition.ts'
+import { checkOptions, shown } from '../../core/text/suggest.ts'
+import { HoldfastError } from '../../core/errors/error.ts'
+import { findInstanceRun } from '../../engine/deciders/cached-instance.ts'
+import { messagesRequest } from '../../engine/batch/mailbox-reader.ts'
+import type { Engine } from '../../engine/engine.ts'
+import { loadJournal } from '../../engine/store/journal-pages.ts'
+import { abortable, reading, type AbortOption } from '../abort-option.ts'
+import { checkWhole } from '../read/cursor.ts'
+import { copied, deciderOf } from './execute.ts'
+import type { Backlog, EventCause, EventsOptions, HistoricEvent } from './instance-reader.ts'
+
+/** Of the mailbox only the number is wanted. */
+const mostBytes = 1024 * 1024
+
+/** @internal */
+export async function readState(
+  engine: Engine,
+  decider: Definition | string,
+  id: string,
+  options?: AbortOption,
+): Promise<unknown> {
+  engine.assertOpen()
+  const definition = deciderOf(engine, decider)
+  const named = checkInstanceId(id)
+  return reading('state()', options, () =>
+    engine.instances.look(definition, named, (cached) => (cached === null ? undefined : copied(cached.instance.state))),
+  )
+}
+
+/** @internal */
+export async function readEvents(
+  engine: Engine,
+  decider: Definition | string,
+  id: string,
+  options: EventsOptions = {},
+): Promise<readonly unknown[]> {
+  return (await eventsOf(engine, decider, { id, options, call: 'events()' })).map(({ event }) => event)
+}
+
+/** @internal */
+export async function readHistory(
+  engine: Engine,
+  decider: Definition | string,
+  id: string,
+  options: EventsOptions = {},
+): Promise<readonly HistoricEvent[]> {
+  return eventsOf(engine, decider, { id, options, call: 'history()' })
+}
+
+interface Request {
+  readonly id: string
+  readonly options: EventsOptions
+  readonly call: string
+}
+
+async function eventsOf(
+  engine: Engine,
+  decider: Definition | string,
+  { id, options, call }: Request,
+): Promise<readonly HistoricEvent[]> {
+  engine.assertOpen()
+  checkOptions(options, ['after', 'limit', 'abortSignal'], call)
+  const { after = 0, limit = Number.MAX_SAFE_INTEGER, abortSignal } = options
+  const bounds = { least: 0, most: Number.MAX_SAFE_INTEGER }
+  checkWhole(after, `${call.slice(0, -1)}{ after })`, bounds)
+  checkWhole(limit, `${call.slice(0, -1)}{ limit })`, { ...bounds, least: 1 })
+  const { type } = deciderOf(engine, decider)
+  const named = checkInstanceId(id)
+  return abortable(call, abortSignal, async () => {
+    const run = await findInstanceRun(engine, type, named)
+    return run === null ? [] : readAll(engine, run.id, after, limit)
+  })
+}
+
+async function readAll(engine: Engine, runId: string, after: number, limit: number): Promise<readonly HistoricEvent[]> {
+  const { payloads, store } = engine
+  const events: HistoricEvent[] = []
+  let cause: EventCause = { input: null, from: { kind: 'start' }, commandId: null }
+  // The input of the first event may stand before the place where the caller begins: in the same transition.
+  for await (const { entries } of loadJournal(store, runId, { after: Math.max(0, after - mostEntries) })) {
+    for (const entry of entries) {
+      if (entry.kind === 'input') cause = causeOf(entry)
+      if (entry.kind !== 'event' || entry.seq <= after) continue
+      const { seq, at, kind, name, data } = entry
+      const event = payloads.decode(await payloads.fetch(data), payloads.place(runId, seq, kind, name))
+      events.push({ seq, at: new Date(at), event, cause })
+      if (events.length === limit) return events
+    }
+  }
+  return events
+}
+
+function causeOf({ name, meta }: Extract<Entry, { kind: 'input' }>): EventCause {
+  const { from, command } = meta
+  return { input: name, from, commandId: command ?? (from.kind === 'message' ? from.id : null) }
+}
+
+/** @internal */
+export async function readBacklog(
+  engine: Engine,
+  decider: Definition | string,
+  id: string,
+  options?: AbortOption,
+): Promise<Backlog> {
+  engine.assertOpen()
+  const { type } = deciderOf(engine, decider)
+  const named = checkInstanceId(id)
+  return reading('backlog()', options, async () => {
+    const run = await findInstanceRun(engine, type, named)
+    if (run === null || run.endedAt !== null) return { inputs: 0, isCapped: false, since: null }
+    const [page] = await engine.store.load([messagesRequest(run.id, null)], mostBytes)
+    const messages = page?.messages ?? []
+    const inputs = messages.filter(({ kind, name }) => kind === 'signal' && name === inputName)
+    const [first] = inputs
+    return {
+      inputs: inputs.length,
+      isCapped: page?.cut === true || messages.length >= messagesAtOnce,
+      since: first === undefined ? null : new Date(first.at),
+    }
+  })
+}
+
+function checkInstanceId(id: unknown): string {
+  if (typeof id === 'string') return id
+  throw new HoldfastError('INVALID_OPTION', `An instance of a decider is named by its id, a text. Got ${shown(id)}.`)
+}

@@ -1,0 +1,25 @@
+// `ctx.execute`: an input of a decider as a step. The key of the step is the id of the command, so an input whose answer was lost
+// with its process is not decided again.
+
+import type { DeciderTypes, Executed, TypedDecider } from '../../core/definition/decider-model.ts'
+import type { Host } from '../../core/definition/definition.ts'
+import { HoldfastError } from '../../core/errors/error.ts'
+import { shown } from '../../core/text/suggest.ts'
+import type { Context } from '../api/context.ts'
+
+export function executeStep<Types extends DeciderTypes>(
+  ctx: Pick<Context, 'step'>,
+  host: Pick<Host, 'execute'>,
+  decider: TypedDecider<Types>,
+  input: Types['input'],
+): Promise<Executed<Types>> {
+  const type: unknown = (decider as { readonly type?: unknown } | null | undefined)?.type
+  if (typeof type !== 'string') {
+    const message = `ctx.execute takes a decider, made by decider(). Got ${shown(decider)}.`
+    return Promise.reject(new HoldfastError('INVALID_OPTION', message))
+  }
+  return ctx.step(`execute:${type}`, async ({ idempotencyKey }) => {
+    const answer = (await host.execute?.(decider, input, { commandId: idempotencyKey })) as Executed<Types>
+    return answer.outcome === 'accepted' ? { ...answer } : answer
+  })
+}

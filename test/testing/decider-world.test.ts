@@ -1,0 +1,96 @@
+// The test kit with deciders: time that the test moves, effects that it lets fail, processes that die, and crashes everywhere.
+
+import { describe, expect, it } from 'vitest'
+import { createTest, crashEverywhere, given } from 'holdfast/testing'
+import { orderOf, type OrderInput } from '../holdfast/deciders/order.ts'
+
+const create = { type: 'Create', orderId: '1', to: 'ada' } as const
+
+describe('IF-T1 createTest', () => {
+  it('fires timers of a decider when the test lets time pass', async () => {
+    const order = orderOf()
+    await using t = await createTest({ workflows: [order] })
+    await t.execute(order, create)
+    await t.advance('59 min')
+    expect(await t.state(order, '1')).toMatchObject({ status: 'open', isConfirmed: true })
+    await t.advance('2 min')
+    expect(await t.state(order, '1')).toMatchObject({ status: 'expired' })
+  })
+
+  it('lets effects fail, and shows their attempts', async () => {
+    const order = orderOf({ pauseMs: 60_000 })
+    await using t = await createTest({ workflows: [order] })
+    t.fail('sendMail', { times: 2 })
+    await t.execute(order, create)
+    await t.drain()
+    await t.advance('2 min')
+    expect(await t.events(order, '1')).toEqual([{ type: 'Created' }, { type: 'Unconfirmed' }])
+    expect(t.attempts('sendMail')).toHaveLength(2)
+  })
+
+  it('kills the process of an effect, and the next one performs it', async () => {
+    const order = orderOf()
+    await using t = await createTest({ workflows: [order] })
+    t.slow('sendMail', '1 min')
+    await t.execute(order, create)
+    await t.drain()
+    await t.crash()
+    await t.advance('5 min')
+    expect(await t.events(order, '1')).toEqual([{ type: 'Created' }, { type: 'Confirmed' }])
+    expect(t.attempts('sendMail')).toHaveLength(2)
+  })
+})
+
+describe('crashEverywhere', () => {
+  it('IF-C3 comes to the same end wherever the process of an instance and its effects dies', async () => {
+    const order = orderOf()
+    const inputs: readonly OrderInput[] = [
+      { type: 'Note', orderId: '1', text: 'a' },
+      { type: 'Pay', orderId: '1', amount: 5 },
+    ]
+    const report = await crashEverywhere(order, create, {
+      during: async (t) => {
+        for (const [at, input] of inputs.entries()) {
+          await t.enqueue(order, input, { commandId: `${at}` })
+          await t.drain()
+        }
+      },
+      check: async ({ holdfast }) => {
+        const events = await holdfast.events(order, '1')
+        expect(events.filter(({ type }) => type === 'Paid')).toHaveLength(1)
+        expect(events.filter(({ type }) => type === 'Shipped')).toHaveLength(1)
+        expect(events.filter(({ type }) => type === 'Noted')).toHaveLength(1)
+      },
+    })
+    expect(report.boundaries).toBeGreaterThan(3)
+  })
+})
+
+describe('crashEverywhere with time', () => {
+  it('IF-W1 fires a timer once and not early, wherever the process dies that fires it', async () => {
+    const order = orderOf({ patienceMs: 60_000 })
+    const report = await crashEverywhere(order, create, {
+      check: async ({ holdfast }) => {
+        const history = await holdfast.history(order, '1')
+        const [created, ...rest] = history
+        const expired = rest.filter(({ event }) => event.type === 'Expired')
+        expect(expired).toHaveLength(1)
+        const waited = (expired[0]?.at.getTime() ?? 0) - (created?.at.getTime() ?? 0)
+        expect(waited).toBeGreaterThanOrEqual(60_000)
+      },
+    })
+    expect(report.boundaries).toBeGreaterThan(2)
+  })
+})
+
+describe('IF-T2 given', () => {
+  it('tests a decider without a store', () => {
+    given(orderOf(), [{ type: 'Created' }])
+      .when({ type: 'Pay', orderId: '1', amount: 5 })
+      .then({ events: [{ type: 'Paid', amount: 5 }], effects: [{ type: 'ship' }], cancelled: [] })
+      .thenState({ status: 'paid', isConfirmed: false, notes: [] })
+    given(orderOf())
+      .when({ type: 'Note', orderId: '1', text: 'early' })
+      .thenRejected({ reason: 'There is no such order.' })
+  })
+})
