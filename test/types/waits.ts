@@ -45,8 +45,8 @@ expectType<Equal<ReturnType<Message['reply']>, Promise<void>>>(true)
 const either = ctx.race({ message, late: ctx.sleep(1) })
 expectType<Equal<Extract<Awaited<typeof either>, { tag: 'message' }>['value'], Message<number>>>(true)
 
-// @ts-expect-error -- a payload without `message: true` cannot be answered
-void named.then((value) => value.reply(1))
+// A payload without `message: true` cannot be answered.
+expectType<Equal<Extract<keyof Awaited<typeof named>, 'reply'>, never>>(true)
 
 // What a body sends.
 
