@@ -94,7 +94,8 @@ export function judge(work: CommitReads, run: Run | undefined, transition: Trans
   const { settles = null } = transition
   if (settles !== null && settles.runId !== run.parentId)
     throw bug('A run settles what is not of its parent', { runId: run.id })
-  const reason = objection(run, transition, work.now)
+  // What follows from a first input is one with its start, however long its rows were waited for.
+  const reason = objection(run, transition, lease === null && seq === 1 ? run.createdAt : work.now)
   if (reason === 'cancelling') return { outcome: 'refused', reason, controlRequest: copied(run.controlRequest) }
   if (reason !== null) return refused(reason)
   // A removed run has no key. This check only anticipates the refusal of a unique index.
