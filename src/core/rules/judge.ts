@@ -136,15 +136,28 @@ function repeated(work: CommitReads, run: Run, transition: Transition): Committe
     released: status !== null && !isHeld,
     controlRequest,
     ...leasedOf(work, outbound?.starts),
-    // What it settles took effect with it, or never will: its run has got the message instead.
-    ...(settles === null ? {} : { settled: judgeSettled(work, settles) ?? refused('stale') }),
+    ...(settles === null ? {} : { settled: settledBefore(work, settles) }),
   }
 }
 
-/** The children of a transition that are leased as their starts asked. */
+/**
+ * What a repeated end settles took effect with it, or never will: its run has got the message instead. The journal says which,
+ * and nothing in it needs a lock. Where others have locked the run, its mailbox is not known.
+ */
+function settledBefore(work: CommitReads, settles: Transition): Committed {
+  const { id, runId, guard, append } = settles
+  if (work.canHave(runId)) return judge(work, work.run(runId), settles) ?? refused('stale')
+  const seq = guard.seq + append.length
+  const last = work.entryAt(runId, seq)
+  if (last === undefined || work.entryAt(runId, guard.seq + 1)?.transition !== id) return refused('stale')
+  const leased = leasedOf(work, settles.outbound?.starts)
+  return { outcome: 'committed', seq, at: last.at, inbox: 0, released: true, controlRequest: null, ...leased }
+}
+
+/** The children of a transition that are leased as their starts asked. Where one is locked, the whole is answered as busy. */
 export function leasedOf(work: CommitReads, starts: readonly ChildStart[] = []): { readonly leased?: readonly Run[] } {
   const leased = starts.flatMap(({ run: { id, lease } }) => {
-    if (lease === null || !work.canHave(id)) return []
+    if (lease === null) return []
     const run = work.run(id)
     return run !== undefined && holds(run, lease) ? [run] : []
   })
