@@ -126,7 +126,7 @@ function define(type: string, options: AnyOptions): Decider<never> {
     version: count(options.version, 1, 1, `The version of ${where}`),
     stateVersion: count(options.stateVersion, 1, 0, `The stateVersion of ${where}`),
     isTerminal: isTerminal ?? (() => false),
-    effects: effectRules(options.effects, policy, where),
+    effects: effectRules(options.effects, policy, type),
     policy,
     onDeadLetter: onDeadLetter ?? null,
     onDeadTimer: onDeadTimer ?? null,

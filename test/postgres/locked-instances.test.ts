@@ -77,3 +77,36 @@ it(
     expect(again).toMatchObject({ outcome: 'committed', seq: 3 })
   },
 )
+
+it(
+  'IF-C1 an end that is repeated while its instance or a leased effect is locked is answered as before, or as busy',
+  { timeout: 60_000 },
+  async () => {
+    const { bench, store, instance, lock, letGo } = await rig()
+    const [id, other] = [await instance(), await instance()]
+    const lease = { session: 'performer', token: 1 }
+    await store.beat({ session: 'performer', leaseMs: 1_000_000 })
+    const [effect, next] = [bench.child(id, { lease }), bench.child(id, { lease })]
+    await decide(bench, id, { append: [input], outbound: outbound({ starts: [effect] }) })
+    const settles = unheld(bench, await bench.run(id), { append: [input], outbound: outbound({ starts: [next] }) })
+    const over = { append: [ending('succeeded')], status: 'succeeded', settles } as const
+    const end = bench.transition({ runId: effect.run.id, lease, seq: 1 }, over)
+    const first = await bench.send(end)
+    expect(first).toMatchObject({ outcome: 'committed', settled: { outcome: 'committed', seq: 4 } })
+    await lock(id)
+    const leased = [{ id: next.run.id }]
+    expect(await bench.send(end)).toMatchObject({
+      outcome: 'committed',
+      settled: { outcome: 'committed', seq: 4, leased },
+    })
+    await letGo()
+    await lock(next.run.id)
+    const beside = unheld(bench, { id: other, seq: 2 }, { append: [input] })
+    const answers = await store.commit([end, beside])
+    expect(answers).toMatchObject([{ outcome: 'refused', reason: 'busy' }, { outcome: 'committed' }])
+    await letGo()
+    const [again] = await store.commit([end])
+    expect(again).toMatchObject({ settled: { outcome: 'committed', leased } })
+    expect(first).toMatchObject({ settled: { leased } })
+  },
+)

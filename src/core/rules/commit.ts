@@ -130,13 +130,17 @@ function endCommit(
   return { outcome: 'committed', seq, at: work.now, inbox, released, controlRequest, ...leased }
 }
 
-/** Who writes without a lease has not read the mailbox: a run that a message has woken stays as due as it is. */
+/**
+ * Who writes without a lease has not read the mailbox: a run that a message has woken stays due at once, also where the clock of
+ * the store has gone back since. That it is ready says so, not its time.
+ */
 function withMessageDue(work: CommitWork, kept: Run, transition: Transition): Transition {
   if (transition.guard.lease !== null || transition.status !== 'waiting') return transition
-  const isWoken = kept.due !== null && kept.due <= work.now && work.hasMessageAfter(transition, 0, null)
-  if (!isWoken) return transition
-  const due = dueAt(transition.due, work.now)
-  return { ...transition, due: { at: Math.min(kept.due, due ?? kept.due), afterMs: null } }
+  const { readiness, due } = kept
+  const isDue = due !== null && (readiness === 'ready' || due <= work.now)
+  if (!isDue || !work.hasMessageAfter(transition, 0, null)) return transition
+  const at = Math.min(due, work.now, dueAt(transition.due, work.now) ?? due)
+  return { ...transition, due: { at, afterMs: null } }
 }
 
 /** Only parking asks for messages: nothing else has a function made for it. */

@@ -94,7 +94,8 @@ export function judge(work: CommitReads, run: Run | undefined, transition: Trans
   const { settles = null } = transition
   if (settles !== null && settles.runId !== run.parentId)
     throw bug('A run settles what is not of its parent', { runId: run.id })
-  const reason = objection(run, transition, work.now)
+  // What follows from a first input is one with its start, however long its rows were waited for.
+  const reason = objection(run, transition, lease === null && seq === 1 ? run.createdAt : work.now)
   if (reason === 'cancelling') return { outcome: 'refused', reason, controlRequest: copied(run.controlRequest) }
   if (reason !== null) return refused(reason)
   // A removed run has no key. This check only anticipates the refusal of a unique index.
@@ -135,15 +136,28 @@ function repeated(work: CommitReads, run: Run, transition: Transition): Committe
     released: status !== null && !isHeld,
     controlRequest,
     ...leasedOf(work, outbound?.starts),
-    // What it settles took effect with it, or never will: its run has got the message instead.
-    ...(settles === null ? {} : { settled: judgeSettled(work, settles) ?? refused('stale') }),
+    ...(settles === null ? {} : { settled: settledBefore(work, settles) }),
   }
 }
 
-/** The children of a transition that are leased as their starts asked. */
+/**
+ * What a repeated end settles took effect with it, or never will: its run has got the message instead. The journal says which,
+ * and nothing in it needs a lock. Where others have locked the run, its mailbox is not known.
+ */
+function settledBefore(work: CommitReads, settles: Transition): Committed {
+  const { id, runId, guard, append } = settles
+  if (work.canHave(runId)) return judge(work, work.run(runId), settles) ?? refused('stale')
+  const seq = guard.seq + append.length
+  const last = work.entryAt(runId, seq)
+  if (last === undefined || work.entryAt(runId, guard.seq + 1)?.transition !== id) return refused('stale')
+  const leased = leasedOf(work, settles.outbound?.starts)
+  return { outcome: 'committed', seq, at: last.at, inbox: 0, released: true, controlRequest: null, ...leased }
+}
+
+/** The children of a transition that are leased as their starts asked. Where one is locked, the whole is answered as busy. */
 export function leasedOf(work: CommitReads, starts: readonly ChildStart[] = []): { readonly leased?: readonly Run[] } {
   const leased = starts.flatMap(({ run: { id, lease } }) => {
-    if (lease === null || !work.canHave(id)) return []
+    if (lease === null) return []
     const run = work.run(id)
     return run !== undefined && holds(run, lease) ? [run] : []
   })

@@ -118,6 +118,13 @@ describe('a decider', () => {
     expect(define(options)).toThrow(why)
   })
 
+  it('has effects whose names and its own have 200 characters at most together', () => {
+    const effects = (length: number) => ({ effects: { ['x'.repeat(length)]: () => undefined } })
+    expect(define(effects(195), 'list')).not.toThrow()
+    expect(define(effects(196), 'list')).toThrow('may have 200 characters. They have 201')
+    expect(define(effects(196), 'list')).toThrow(expect.objectContaining({ code: 'INVALID_NAME' }) as Error)
+  })
+
   it.each(['', 'a b', '#a', 'x'.repeat(201)])('cannot be called %j', (type) => {
     expect(define({}, type)).toThrow(expect.objectContaining({ code: 'INVALID_NAME' }) as Error)
   })

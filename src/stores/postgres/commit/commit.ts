@@ -291,7 +291,7 @@ export function createCommitQueries(
         : commitUsual
       const answers = await commitTogether(db, shard, usual, { send, options })
       // Where rows are spread, the core judges them: what they save there is one look.
-      const unheld = isSpread ? [] : transitions.filter(isUsualUnheld)
+      const unheld = isSpread ? [] : firstOfEachRun(transitions.filter(isUsualUnheld))
       for (const [id, answer] of await commitTogether(db, shard, unheld, { send: commitUnheld, options })) {
         answers.set(id, answer)
       }
@@ -303,4 +303,10 @@ export function createCommitQueries(
       return transitions.map(({ id }) => answers.get(id) as Committed)
     },
   }
+}
+
+/** One statement writes a row once. The others of its run are judged after that. */
+function firstOfEachRun(transitions: readonly Transition[]): readonly Transition[] {
+  const runs = new Set<string>()
+  return transitions.filter(({ runId }) => !runs.has(runId) && runs.add(runId))
 }

@@ -223,10 +223,12 @@ export function createLockedCommitQueries(
     guard.assertWhole()
     const rivals = keys.length === 0 ? [] : await x.execute(holders, [shard, JSON.stringify(keys)])
     unitOfWork.made = { ...nothingMade, rivals }
-    const starting = transitions
-      .filter((one) => partsOf(one).some(hasStarts) && judge(unitOfWork, unitOfWork.run(one.runId), one) === null)
-      .flatMap((one) => [one, ...settledBy(unitOfWork, one)])
-      .filter(hasStarts)
+    const accepted = transitions.filter((one, index) => {
+      if (!partsOf(one).some(hasStarts)) return false
+      return guard.decide(index, () => judge(unitOfWork, unitOfWork.run(one.runId), one) === null) === true
+    })
+    guard.assertWhole()
+    const starting = accepted.flatMap((one) => [one, ...settledBy(unitOfWork, one)]).filter(hasStarts)
     if (starting.length === 0) return unitOfWork.made
     const children = new Map<string, readonly Started[]>()
     const { started, inserted } = await startChildren(
@@ -296,8 +298,8 @@ export function lockRequestOf(transitions: readonly Transition[], inUserTransact
       if (sends(part)) lockRequest.send(runId, outgoingIn(runId, guard.seq, append), inUserTransaction)
       if (status !== null && isTerminal(status)) lockRequest.ends.add(runId)
       for (const watched of outbound?.watches ?? []) lockRequest.watch(runId, watched)
-      // A repetition names the children that are leased still.
-      for (const { run } of outbound?.starts ?? []) if (run.lease !== null) lockRequest.runs.add(run.id)
+      // A repetition names the children that are leased still, and is busy where it cannot know that.
+      for (const { run } of outbound?.starts ?? []) if (run.lease !== null) lockRequest.concern(run.id)
     }
   }
   return lockRequest

@@ -64,7 +64,7 @@ export function createUnheldCommit({ schema, now, feedNumber }: Dialect): Commit
     appended as (
       insert into ${schema}.journal (shard, run_id, seq, kind, name, meta, data, at, transition_id)
       select $1::smallint, r, s, k, n, m, d, now, t
-      from ${entriesFrom(entriesAt)} join moved on moved.id = entry.r)${hasFeed ? feeding : ''}
+      from ${entriesFrom(entriesAt)} join moved on moved.id = entry.r and entry.s between moved.first and moved.last)${hasFeed ? feeding : ''}
     select id, inbox, place, now from moved`,
     )
   }

@@ -34,21 +34,21 @@ class SqliteStartWork implements StartWork {
   private readonly unitOfWork: SqliteUnitOfWork
   private readonly followed: Follow
   private readonly batch: Batch
-  private readonly runs: readonly RunStart[]
-  private known: ReadonlySet<unknown>
-  private keys: TakenKeys
+  private readonly given: ReadonlyMap<string, RunStart>
+  private readonly known: Set<unknown>
+  private readonly keys = new TakenKeys()
   private readonly made = new Map<string, Twin>()
   private readonly ended = new Map<string, boolean>()
   private fresh: Run[] = []
   private withMessages: { readonly run: Run; readonly messages: readonly MessageDraft[] }[] = []
 
   constructor(unitOfWork: SqliteUnitOfWork, runs: readonly RunStart[], follow: Follow) {
-    this.runs = runs
+    this.given = new Map(runs.map((run) => [run.id, run]))
     this.unitOfWork = unitOfWork
     this.followed = follow
     this.batch = unitOfWork.batch
     this.known = knownIds(this.batch, runs)
-    this.keys = new TakenKeys(this.batch, runs)
+    this.keys.read(this.batch, runs)
   }
 
   twin({ id }: NewRun): Twin | undefined {
@@ -90,12 +90,19 @@ class SqliteStartWork implements StartWork {
   follow(decided: Transition): Followed {
     this.write()
     const followed = this.followed(decided)
-    // It may have ended, which frees its key, and its children may have taken others.
-    this.known = knownIds(this.batch, this.runs)
-    this.keys = new TakenKeys(this.batch, this.runs)
     const made = this.made.get(decided.runId)
     if (made !== undefined) this.made.set(decided.runId, { ...made, run: followed.run })
+    this.readAgain(decided)
     return followed
+  }
+
+  /** It may have ended, which frees its key, and its children may have taken ids and keys. It touched no others. */
+  private readAgain({ runId, outbound = null }: Transition): void {
+    const children = (outbound?.starts ?? []).map(({ run }) => run)
+    const given = this.given.get(runId)
+    const touched = given === undefined ? children : [given, ...children]
+    if (children.length > 0) for (const id of knownIds(this.batch, children)) this.known.add(id)
+    this.keys.read(this.batch, touched)
   }
 
   /** Writes the rows that are not written yet, and then what lies in their mailboxes. */
@@ -127,7 +134,7 @@ export const knownIdsSql = `
   select run.id from json_each(?) as one cross join runs as run
   where run.shard = 0 and run.id = cast(one.value as text)`
 
-function knownIds({ db }: Batch, runs: readonly NewRun[]): ReadonlySet<unknown> {
+function knownIds({ db }: Batch, runs: readonly NewRun[]): Set<unknown> {
   const ids = JSON.stringify(runs.map(({ id }) => id))
   return new Set(db.all(knownIdsSql, [ids]).map((row) => row['id']))
 }
@@ -147,8 +154,10 @@ class TakenKeys {
   private readonly unique = new Map<string, string>()
   private readonly idempotent = new Map<string, string>()
 
-  constructor({ db }: Batch, runs: readonly NewRun[]) {
+  /** Which keys of these runs are taken now. */
+  read({ db }: Batch, runs: readonly NewRun[]): void {
     const texts = runs.map(uniqueText).filter((text) => text !== null)
+    for (const text of texts) this.unique.delete(text)
     if (texts.length > 0) {
       for (const row of db.all(takenKeysSql, [JSON.stringify(texts)])) {
         this.unique.set(row['unique_key'] as string, row['id'] as string)

@@ -284,6 +284,27 @@ export const unheldCases: readonly ContractCase[] = [
     },
   },
   {
+    name: 'IF-C1 several transitions without a lease of one run in one batch are judged one after the other',
+    async run(bench) {
+      const run = await waitingRun(bench)
+      const place = (seq: number) => ({ id: run.id, seq: run.seq + seq })
+      const behind = unheld(bench, place(1), { append: [event('Second'), event('Third')] })
+      const both = await bench.store.commit([unheld(bench, run, { append: [event('First')] }), behind])
+      const last = unheld(bench, place(3), { append: [event('Last')] })
+      const rivals = await bench.store.commit([last, unheld(bench, place(3))])
+      assert.deepEqual(
+        [...both, ...rivals].map((one) => (one.outcome === 'refused' ? one.reason : one.seq - run.seq)),
+        [1, 3, 4, 'stale'],
+      )
+      const entries = await bench.journal(run.id)
+      assert.deepEqual(
+        entries.slice(run.seq).map(({ name }) => name),
+        ['First', 'Second', 'Third', 'Last'],
+      )
+      await expectSound(bench)
+    },
+  },
+  {
     name: 'transitions without a lease of many runs and of holders are answered one by one in one batch',
     async run(bench) {
       const runs = []
