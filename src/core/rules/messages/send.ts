@@ -66,7 +66,8 @@ export function deliverPage(unitOfWork: UnitOfWork, chore: Chore): void {
   const { senderId, receiver } = partiesOf(chore.target)
   const sender = unitOfWork.run(senderId)
   if (sender === undefined) return unitOfWork.deleteChore(chore)
-  const upTo = Math.min(sender.seq, chore.position + unitOfWork.pages.sent - 1)
+  const { pages, sentUpTo = sender.seq } = unitOfWork
+  const upTo = Math.min(sender.seq, sentUpTo, chore.position + pages.sent - 1)
   for (const entry of unitOfWork.sentBetween(senderId, chore.position, upTo)) {
     const outgoing = outgoingOf(senderId, entry.seq, entry)
     if (outgoing === null || outgoing.to.kind !== receiver.kind || outgoing.to.name !== receiver.name) continue

@@ -111,6 +111,23 @@ export const heldBackCases: readonly ContractCase[] = [
     },
   },
   {
+    name: 'long messages that a receiver did not take come in their order, among those to others',
+    async run(bench) {
+      const [sender, full, other] = [await bench.hold(), await bench.hold(), await bench.hold()]
+      const long = ['a', 'b', 'c', 'd'].map((letter) => letter.repeat(700_000))
+      await bench.commit(sender, { append: sentTo(full, ['1', '2'], 1) })
+      for (const text of long)
+        await bench.commit(sender, { append: [...sentTo(other, ['x']), ...sentTo(full, [text])] })
+      await read(bench, full, 1)
+      await later(bench)
+      const lengths = (await texts(bench, full)).map((text) => [String(text).charAt(0), String(text).length])
+      assert.deepEqual(lengths, [['2', 1], ...long.map((text) => [text.charAt(0), 700_000])])
+      assert.deepEqual(await texts(bench, other), ['x', 'x', 'x', 'x'])
+      assert.deepEqual(await bench.store.doChores(), { worked: false, nextInMs: null })
+      await expectSound(bench)
+    },
+  },
+  {
     name: 'what a receiver did not take is found in a long journal, page by page',
     async run(bench) {
       const [sender, full] = [await bench.hold(), await bench.hold()]
