@@ -113,6 +113,27 @@ describe('asking a run', () => {
     expect(await aborted).toMatchObject({ code: 'ASK_TIMEOUT', cause: expect.anything() as unknown })
   })
 
+  test('is given up at once by a signal that has fired, and asks nothing', async () => {
+    const holdfast = await open({ workflows: [silent] })
+    const run = await holdfast.start(silent)
+    const asked = await errorOf(run.ask('x', 1, { abortSignal: AbortSignal.abort('enough') }))
+    expect(asked).toMatchObject({ code: 'ASK_TIMEOUT', details: { sent: false } })
+    expect(await holdfast.unread(run)).toMatchObject({ names: [] })
+  })
+
+  test('names what cannot be asked', async () => {
+    const holdfast = await open({ workflows: [silent] })
+    const run = await holdfast.start(silent)
+    expect(await errorOf(run.ask(null as never))).toMatchObject({ code: 'INVALID_NAME' })
+    const ofNoRun = await errorOf(holdfast.ask('nope', 'x'))
+    expect(ofNoRun).toMatchObject({ code: 'RUN_NOT_FOUND', message: 'There is no run "nope" in this store.' })
+    const ofNoKey = await errorOf(holdfast.ask({ type: 'silent', key: 'k' }, 'x'))
+    expect(ofNoKey).toMatchObject({
+      code: 'RUN_NOT_FOUND',
+      message: expect.stringContaining('no run of type "silent" with the key "k" in this store') as string,
+    })
+  })
+
   test('is given up when its Holdfast is closed', async () => {
     const holdfast = await open({ workflows: [silent] })
     const asked = errorOf((await holdfast.start(silent)).ask('x'))
@@ -230,4 +251,23 @@ describe('a completion token that is refused', () => {
     await holdfast.refuse(await tokenOf(holdfast, run.id), new Error('Not today'))
     await expect(run.result()).rejects.toMatchObject({ code: 'RUN_FAILED', cause: new Error('Not today') })
   })
+})
+
+test('an answer that cannot be stored leaves its message to be answered', async () => {
+  const codeOf = (error: unknown): unknown => (error as { readonly code?: unknown }).code
+  const careless = workflow('careless', async (ctx) => {
+    const asked = await ctx.receive('price', { message: true })
+    const cyclic: Record<string, unknown> = {}
+    cyclic['self'] = cyclic
+    const first = asked.reply(cyclic)
+    await first.catch((error: unknown) => asked.refuse(error))
+    const second = asked.reply('too early').catch((error: unknown) => error)
+    await ctx.receive('end')
+    return [codeOf(await second), await asked.reply('too late').catch(codeOf)]
+  })
+  const holdfast = await openWorking([careless])
+  const run = await holdfast.start(careless)
+  expect(await errorOf(run.ask('price'))).toMatchObject({ code: 'ASK_REFUSED' })
+  await run.signal('end')
+  expect(await run.result()).toEqual(['ALREADY_ANSWERED', 'ALREADY_ANSWERED'])
 })

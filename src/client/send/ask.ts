@@ -11,7 +11,7 @@ import { withTimeout } from '../../core/runtime/backoff.ts'
 import { Deferred } from '../../core/runtime/deferred.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
 import { quotedText } from '../../core/text/printable.ts'
-import { checkOptions } from '../../core/text/suggest.ts'
+import { checkOptions, shown } from '../../core/text/suggest.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { RunEnd, Watcher } from '../../engine/run-ends.ts'
 import { loadJournal } from '../../engine/store/journal-pages.ts'
@@ -20,7 +20,7 @@ import { abortable, checkAbortSignal } from '../abort-option.ts'
 import { readData } from '../read/run-view.ts'
 import { runNotFound, runRemoved } from '../run-reference.ts'
 import { checkedSignal, send } from './send.ts'
-import { resolve, type Target } from './signal-target.ts'
+import { type KeyReference, knownId, resolve, type Target } from './signal-target.ts'
 
 export interface AskOptions {
   /** Asking again with the same id asks nothing new, and gives the answer to the first. @default a new one */
@@ -52,23 +52,54 @@ export async function askRun(
   const { id = engine.transitionId(), timeout } = options
   const abortSignal = checkAbortSignal(options.abortSignal)
   const timeoutMs = timeout === undefined ? null : toMs(timeout, 'The timeout of ask()')
-  const name = typeof named === 'string' ? named : named.name
-  const abort = abortSignal === undefined ? {} : { abortSignal }
   const since = engine.ports.clock.monotonic()
-  const prepared = await checkedSignal(engine, target, named, payload, { id, ...abort })
-  // The answer comes behind what the journal has now, unless this was asked before.
-  const before = await abortable('ask()', abortSignal, () => placeOf(engine, target))
-  const sent = await send(engine, prepared)
-  if (sent.outcome === 'target-not-found') throw runNotFound(before?.id ?? JSON.stringify(target))
-  const isFresh = before?.id === sent.runId && sent.repeated !== true
-  const wait = new AnswerWait(engine, { id, name, runId: sent.runId }, isFresh ? before.seq : 0)
+  const wait = await sendQuestion(engine, target, named, payload, { id, abortSignal })
   if (timeoutMs !== null) wait.limit(timeoutMs, engine.ports.clock.monotonic() - since)
   if (abortSignal !== undefined) wait.heed(abortSignal)
   const reply = await wait.begin()
-  const answer = await readData(sent.runId, reply, engine.payloads)
+  const { runId, name } = wait.asked
+  const answer = await readData(runId, reply, engine.payloads)
   if (reply.meta.refused !== true) return answer
-  const message = `Run ${sent.runId} refused to answer ${quotedText(name)}: ${messageOf(answer)}`
-  throw new HoldfastError('ASK_REFUSED', message, { cause: answer, details: { runId: sent.runId, id } })
+  const message = `Run ${runId} refused to answer ${quotedText(name)}: ${messageOf(answer)}`
+  throw new HoldfastError('ASK_REFUSED', message, { cause: answer, details: { runId, id } })
+}
+
+interface Question {
+  readonly id: string
+  readonly abortSignal: AbortSignal | undefined
+}
+
+async function sendQuestion(
+  engine: Engine,
+  target: Target,
+  named: string | Topic,
+  payload: unknown,
+  { id, abortSignal }: Question,
+): Promise<AnswerWait> {
+  const abort = abortSignal === undefined ? {} : { abortSignal }
+  try {
+    const prepared = await checkedSignal(engine, target, named, payload, { id, ...abort })
+    // The answer comes behind what the journal has now, unless this was asked before.
+    const before = await abortable('ask()', abortSignal, () => placeOf(engine, target))
+    const sent = await send(engine, prepared)
+    if (sent.outcome === 'target-not-found') throw noSuchRun(target, before?.id)
+    const name = typeof named === 'string' ? named : named.name
+    const isFresh = before?.id === sent.runId && sent.repeated !== true
+    return new AnswerWait(engine, { id, name, runId: sent.runId }, isFresh ? before.seq : 0)
+  } catch (error) {
+    if (abortSignal?.aborted !== true || !isHoldfastError(error, 'STORE_UNAVAILABLE')) throw error
+    const message = `ask() was given up when its abortSignal fired. ${messageOf(error)}`
+    const details = { id, sent: error.details['sent'] }
+    throw new HoldfastError('ASK_TIMEOUT', message, { cause: abortSignal.reason as unknown, details })
+  }
+}
+
+function noSuchRun(target: Target, known: string | undefined): HoldfastError {
+  const id = known ?? knownId(target)
+  if (id !== null) return runNotFound(id)
+  const { type, key } = target as KeyReference
+  const message = `There is no run of type ${shown(type)} with the key ${shown(key)} in this store.`
+  return new HoldfastError('RUN_NOT_FOUND', message, { details: { type, key } })
 }
 
 async function placeOf(engine: Engine, target: Target): Promise<Pick<Run, 'id' | 'seq'> | undefined> {
@@ -84,7 +115,7 @@ const [firstLookMs, longestLookMs] = [20, 1_000]
 /** One wait for the answer of a run. */
 class AnswerWait extends Deferred<Reply> implements Watcher {
   private readonly engine: Engine
-  private readonly asked: Asked
+  readonly asked: Asked
   /** Up to which entry the journal was read. */
   private read: number
   private pauseMs = firstLookMs

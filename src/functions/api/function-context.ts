@@ -237,10 +237,10 @@ class FunctionContext<Input> implements Context<Input> {
   private send(method: 'signal' | 'broadcast' | null, make: () => SendSpec): Promise<void> {
     return this.promised(method ?? 'receive', null, () => {
       this.outsideStep(method ?? 'receive: the answer to its message')
-      const { name, prepare } = make()
+      const { name, ...spec } = make()
       const { state, waits } = this.frame
       if (!state.admits() || state.hasBodyEnded) return never()
-      return send(waits, { ...this.identify('send', name, method), prepare })
+      return send(waits, { ...this.identify('send', name, method), ...spec })
     })
   }
 

@@ -19,7 +19,7 @@ import type { FrameState } from '../frame/frame-state.ts'
 import type { Content, NewSend } from './send-call.ts'
 
 /** A message of a call that has no identity yet: `name` is the one that the body uses. */
-export type SendSpec = Pick<NewSend, 'name' | 'prepare'>
+export type SendSpec = Pick<NewSend, 'name' | 'prepare' | 'refused'>
 
 interface Named {
   readonly name: string

@@ -50,6 +50,10 @@ export class TakenMessage implements Message {
     }
     this.#isAnswered = true
     const content = replyContent(this.id, value, refused)
-    return { name: this.#name, prepare: () => content }
+    // An answer that cannot be stored is none: the body may give another.
+    const reopen = (): void => {
+      this.#isAnswered = false
+    }
+    return { name: this.#name, prepare: () => content, refused: reopen }
   }
 }

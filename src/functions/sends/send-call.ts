@@ -18,6 +18,8 @@ export interface NewSend {
   readonly place: string | null
   /** Checks the message, and finds out to whom it goes. Throws, or rejects with, the error that the body is to catch. */
   readonly prepare: (state: FrameState) => Content | Promise<Content>
+  /** The message was refused, and nothing of it is recorded. Called before the body learns it. */
+  readonly refused?: () => void
 }
 
 /** Sends a message of the body, once. */
@@ -28,11 +30,14 @@ export function send(waits: Waits, sent: NewSend): Promise<void> {
   return call.promise as Promise<void>
 }
 
-function begin(waits: Waits, call: SendCall, { prepare }: NewSend): void {
+function begin(waits: Waits, call: SendCall, { prepare, refused }: NewSend): void {
   const { state, settler } = waits
   settler.enter(call)
   if (state.history.has('send', call.name) || !state.isWriting) return
-  const refuse = (error: unknown): void => settler.markReady(call, { failed: true, value: error, seq: null })
+  const refuse = (error: unknown): void => {
+    refused?.()
+    settler.markReady(call, { failed: true, value: error, seq: null })
+  }
   const record = (content: Content): void => {
     try {
       state.writer.append(content(state, call.name))

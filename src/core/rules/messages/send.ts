@@ -4,14 +4,15 @@
 // Nothing about a receiver fails or delays the sender. A message to a run that does not exist is dropped, and one to a run that
 // has ended is settled by its policy, as if a client had sent it. If a foreign transaction has locked the receiver, or it takes
 // no more messages now, the message is left to a chore of this sender and this receiver (`core/model/chore.ts`); so are the
-// later ones to the same receiver, which keeps their order. In a transaction of a user everything is left to chores.
+// later ones to the same receiver, which keeps their order. A store in which the transaction of a user locks single rows leaves
+// everything that is sent in it to chores (`UnitOfWork.sendsLater`).
 
 import { broadcast } from './broadcast.ts'
 import type { NewMessage } from './deliver.ts'
 import { isMailboxFull, isTopicFull } from './quota.ts'
 import { settleLate } from './settle.ts'
 import type { UnitOfWork } from './unit-of-work.ts'
-import { comeBackAt, type Chore, partiesOf, sendTarget, type Receiver } from '../../model/chore.ts'
+import { comeBackAt, type Chore, hasExpired, partiesOf, sendTarget, type Receiver } from '../../model/chore.ts'
 import type { Draft, Entry } from '../../model/entry.ts'
 import { isTerminal, type Run } from '../../model/run.ts'
 import { sentMessageId } from '../../model/message.ts'
@@ -65,7 +66,8 @@ export function deliverPage(unitOfWork: UnitOfWork, chore: Chore): void {
   const { senderId, receiver } = partiesOf(chore.target)
   const sender = unitOfWork.run(senderId)
   if (sender === undefined) return unitOfWork.deleteChore(chore)
-  const upTo = Math.min(sender.seq, chore.position + unitOfWork.pages.sent - 1)
+  const { pages, sentUpTo = sender.seq } = unitOfWork
+  const upTo = Math.min(sender.seq, sentUpTo, chore.position + pages.sent - 1)
   for (const entry of unitOfWork.sentBetween(senderId, chore.position, upTo)) {
     const outgoing = outgoingOf(senderId, entry.seq, entry)
     if (outgoing === null || outgoing.to.kind !== receiver.kind || outgoing.to.name !== receiver.name) continue
@@ -101,10 +103,12 @@ function isPut(unitOfWork: UnitOfWork, message: NewMessage): boolean {
 /** A transition may send many broadcasts, so each goes to few subscribers with its commit, and to the others by a chore. */
 function isBroadcast(unitOfWork: UnitOfWork, message: NewBroadcast, sentAt: number): boolean {
   const { id, topic, data, policy, expiresInMs, mostKept } = message
+  const expiresAt = expiresInMs === null ? null : sentAt + expiresInMs
+  // No run may get it any more, so it holds back no later one.
+  if (hasExpired({ expiresAt }, unitOfWork.now)) return true
   if (!unitOfWork.canHaveTopic(topic.name)) return false
   const isKnown = unitOfWork.broadcast(topic.name, id) !== undefined
   if (!isKnown && mostKept !== undefined && isTopicFull(unitOfWork, topic, mostKept)) return false
-  const expiresAt = expiresInMs === null ? null : sentAt + expiresInMs
   if (!isKnown) broadcast(unitOfWork, topic, { id, data, policy, expiresAt }, unitOfWork.pages.passedOn)
   return true
 }

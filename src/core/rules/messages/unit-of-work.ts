@@ -81,7 +81,9 @@ export interface UnitOfWork {
    * with the transaction
    */
   readonly sendsLater?: boolean
-  /** The entries with which a run has sent messages, of those between two numbers, both included. */
+  /** The last entry that a page of a chore may read, of a store that bounds its pages in bytes. @default the page is whole */
+  readonly sentUpTo?: number
+  /** The entries with which a run has sent messages, all or those to the receiver of the chore, of those between two numbers, both included. */
   sentBetween(runId: string, from: number, to: number): readonly Entry[]
   /** The first `most` from that place on that wait on the end of that run, or fewer: they may be a million. */
   waitsOnRun(runId: string, from: WaitPosition | null, most: number): WaiterPage

@@ -47,9 +47,11 @@ export interface LockedRows {
   /** By run and id, of those that were asked for: whether they are there. */
   readonly messages: ReadonlyMap<string, boolean>
   /** By run, of those that were asked for: how many messages are unread, counted up to a bound. */
-  readonly depths: ReadonlyMap<string, number>
+  readonly depths: ReadonlyMap<string, { readonly unread: number; readonly most: number }>
   /** The entries with which the run of a chore has sent messages: a page. */
   readonly sentEntries: readonly Entry[]
+  /** The last entry of that page, if it is too long in bytes to be read to its end. */
+  readonly sentUpTo: number | null
   /** By kind and target, of those that were asked for. */
   readonly chores: ReadonlyMap<string, Chore | undefined>
   /** The broadcasts that a chore passes on, and the later ones; or those that a subscriber missed. */

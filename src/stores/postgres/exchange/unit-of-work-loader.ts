@@ -2,8 +2,7 @@
 // then runs are locked in the order of their ids, then topics in that of their names, each shard after the one before; and
 // only reads after that are relied upon. With several shards each statement names one.
 
-import { defaultPageLimits, type Chore, partiesOf } from '../../../core/model/chore.ts'
-import type { Entry } from '../../../core/model/entry.ts'
+import { defaultPageLimits, type Chore } from '../../../core/model/chore.ts'
 import type { WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
 import { shardFor } from '../../../core/model/run-id.ts'
 import { broadcastMessageId, type Message } from '../../../core/model/message.ts'
@@ -17,6 +16,7 @@ import type { LockedRows } from './locked-rows.ts'
 import { broadcastOf, choreOf, entryOf, messageOf, runOf, waitOf } from '../schema/rows.ts'
 import { shardOfChore, shardOfRun } from '../schema/shards.ts'
 import type { LockRequest } from './lock-request.ts'
+import { pageOf, requestOf } from '../read/sent-page.ts'
 
 export interface Locked {
   readonly runs: ReadonlyMap<string, Run>
@@ -289,18 +289,20 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
       return shard === undefined ? [] : [{ shard, json: { id, most } }]
     })
     const rows = await ask(x, statements[end].depths, requested)
-    return new Map(rows.map((row) => [row['run_id'] as string, Number(row['unread'])]))
+    return new Map(
+      rows.map((row) => {
+        const id = row['run_id'] as string
+        return [id, { unread: Number(row['unread']), most: depths.get(id) ?? 0 }] as const
+      }),
+    )
   }
 
-  /** The entries with which the run of a chore has sent messages: a page. */
-  async function lookSent(x: Execution, query: Statement, { chore }: LockRequest): Promise<readonly Entry[]> {
+  /** The entries with which the run of a chore has sent messages to its receiver: a page, bounded in entries and in bytes. */
+  async function lookSent(x: Execution, query: Statement, { chore }: LockRequest): Promise<readonly Row[]> {
     if (chore?.kind !== 'send') return []
-    const { senderId: id } = partiesOf(chore.target)
-    const shard = shardOfRun(dialect, id)
-    if (shard === undefined) return []
-    const { position: first } = chore
-    const rows = await ask(x, query, [{ shard, json: { id, first, last: first + defaultPageLimits.sent - 1 } }])
-    return rows.map(entryOf)
+    const json = requestOf(chore)
+    const shard = shardOfRun(dialect, json.id)
+    return shard === undefined ? [] : ask(x, query, [{ shard, json }])
   }
 
   async function lookLasts(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
@@ -319,7 +321,7 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
       for (const row of waiters) if (row['missed'] === null) lockRequest.runs.add(row['run_id'] as string)
       const late = await ask(x, statements[end].candidatesOfLate, placedLate(lockRequest, 0))
       for (const row of late) lockRequest.runs.add(row['run_id'] as string)
-      lockRequest.sendAgain(await lookSent(x, statements[end].candidatesOfSent, lockRequest))
+      lockRequest.sendAgain((await lookSent(x, statements[end].candidatesOfSent, lockRequest)).map(entryOf))
     },
 
     async lock(x, end, lockRequest) {
@@ -361,7 +363,7 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
         crowds,
         late,
         depths,
-        sentEntries,
+        sentRows,
       ] = await sent
       const passedOn = lockRequest.late === null ? passing : late.missed
       if (lockRequest.late !== null) {
@@ -379,7 +381,7 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
       const messages = await lookMessages(x, end, [...wanted, ...received, ...late.received])
       const between = { waits, cutWaits, unread, cutUnread, broadcasts, lasts, backlogs, cutBacklogs: cut, messages }
       const keptRead = Array.from(lockRequest.kept.values(), (one) => ({ ...one }))
-      return { ...between, chores, passedOn, kept, keptRead, crowds, depths, sentEntries }
+      return { ...between, chores, passedOn, kept, keptRead, crowds, depths, ...pageOf(sentRows) }
     },
   }
 }

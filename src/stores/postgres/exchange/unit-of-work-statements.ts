@@ -11,7 +11,7 @@ export const exchangeMethods = ['commit', 'deliver', 'control', 'rescue', 'relea
 
 type Texts = ReturnType<typeof loadingTexts>
 export type LoadingStatements = Readonly<
-  Record<keyof Texts | 'candidatesOfTopics' | 'candidatesOfLate' | 'candidatesOfSent', Statement>
+  Record<Exclude<keyof Texts, 'sentNames'> | 'candidatesOfTopics' | 'candidatesOfLate' | 'candidatesOfSent', Statement>
 >
 
 /** By the method for which they are executed. */
@@ -23,7 +23,7 @@ export function loadingStatements(
     candidatesOfEnds: statement(`${end}.candidates`, texts.candidatesOfEnds),
     candidatesOfTopics: statement(`${end}.candidates`, texts.waitsOnTopics),
     candidatesOfLate: statement(`${end}.candidates`, texts.lateOnTopics),
-    candidatesOfSent: statement(`${end}.candidates`, texts.sent),
+    candidatesOfSent: statement(`${end}.candidates`, texts.sentNames),
     lockRuns: statement(`${end}.lock`, texts.lockRuns),
     // The insert locks the topics that it makes.
     makeTopics: statement(`${end}.lock-topics`, texts.makeTopics),
@@ -51,6 +51,17 @@ const ids = 'json_array_elements_text($2::text::json) as requested (id)'
 function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
   const requested = 'id uuid, after bigint, messages bigint, at bigint, run uuid, waits bigint'
   const runs = `json_to_recordset($2::text::json) as requested (${requested})`
+  const sentPage = `
+      select entry.*, requested.bytes
+      from json_to_recordset($2::text::json) as requested
+        (id uuid, first integer, last integer, kind text, receiver text, bytes bigint)
+      cross join lateral (
+        select * from ${schema}.journal as entry
+        where entry.shard = $1::smallint and entry.run_id = requested.id and entry.seq >= requested.first
+          and entry.seq <= requested.last
+        order by entry.seq offset 0) as entry
+      where entry.kind = requested.kind and entry.meta is not null
+        and coalesce(entry.meta::json ->> 'to'::text, entry.meta::json -> 'topic'::text ->> 'name'::text) = requested.receiver`
   // In order along the index of unread messages: this many, however many there are, and however many were read.
   const unread = `
       select * from ${schema}.messages as message
@@ -213,15 +224,21 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
       select * from ${schema}.journal as entry
       where entry.shard = $1::smallint and entry.run_id = run.id order by entry.seq desc limit 1) as entry`,
 
-    // A page of a journal by its key: the entries with which the run has sent messages.
+    // A page of a journal by its key: the entries with which the run has sent to one receiver. Payloads beyond a number of
+    // bytes stay behind, except for the first.
     sent: `
-    select ${entryColumnsOf('entry')} from json_to_recordset($2::text::json) as requested (id uuid, first integer, last integer)
-    cross join lateral (
-      select * from ${schema}.journal as entry
-      where entry.shard = $1::smallint and entry.run_id = requested.id and entry.seq >= requested.first
-        and entry.seq <= requested.last
-      order by entry.seq offset 0) as entry
-    where entry.kind in ('signal-sent', 'broadcast-sent')`,
+    select sent.seq, sent.kind, sent.name, sent.meta, case when sent.before < sent.bytes then sent.data end as data, sent.at,
+      sent.transition_id
+    from (
+      select ${entryColumnsOf('entry')}, entry.bytes,
+        coalesce(sum(octet_length(entry.data)) over (order by entry.seq rows between unbounded preceding and 1 preceding), 0)
+          as before
+      from (${sentPage}) as entry) as sent order by sent.seq`,
+
+    // The same without payloads: which messages they are.
+    sentNames: `
+    select entry.seq, entry.kind, entry.name, entry.meta, '' as data, entry.at, entry.transition_id
+    from (${sentPage}) as entry order by entry.seq`,
 
     depths: `
     select requested.id::text as run_id, counted.unread

@@ -26,6 +26,7 @@ import { Missing } from './lock-request.ts'
 
 export class PostgresUnitOfWork implements UnitOfWork {
   readonly now: number
+  readonly sentUpTo: number
   readonly pages = defaultPageLimits
   private readonly lockedRows: LockedRows
   private readonly crowds: SubscriberCounts
@@ -58,15 +59,15 @@ export class PostgresUnitOfWork implements UnitOfWork {
     this.lockedRows = lockedRows
     this.crowds = crowds
     this.now = now
+    this.sentUpTo = lockedRows.sentUpTo ?? Number.POSITIVE_INFINITY
     this.rows = new Map(lockedRows.runs)
   }
 
-  /** The row as it was locked; undefined if it was inserted since. */
+  /** As it was locked; undefined if it was inserted since. */
   before(id: string): Run | undefined {
     return this.lockedRows.runs.get(id)
   }
 
-  /** All rows as they are by now. */
   all(): readonly Run[] {
     return [...this.rows.values()]
   }
@@ -90,16 +91,17 @@ export class PostgresUnitOfWork implements UnitOfWork {
     return !this.lockedRows.lockedOutTopics.has(topic)
   }
 
-  /** As many as were read under the lock of that run. */
   sentBetween(_runId: string, from: number, to: number): readonly Entry[] {
     return this.lockedRows.sentEntries.filter(({ seq }) => seq >= from && seq <= to)
   }
 
   depth({ id }: Run, most: number): number {
-    const unread = this.lockedRows.depths.get(id)
-    if (unread === undefined) throw new Missing((lockRequest) => lockRequest.countUnread(id, most))
+    const taken = this.takes.filter(({ runId }) => runId === id).length
+    const counted = this.lockedRows.depths.get(id)
+    const isEnough = counted !== undefined && (counted.unread < counted.most || counted.most >= most + taken)
+    if (!isEnough) throw new Missing((lockRequest) => lockRequest.countUnread(id, most + taken))
     const put = [...this.puts.values()].filter(({ message, takenBy }) => message.runId === id && takenBy === null)
-    return unread + put.length
+    return counted.unread - taken + put.length
   }
 
   lastEntry({ id }: Run): LastEntry {
@@ -108,7 +110,6 @@ export class PostgresUnitOfWork implements UnitOfWork {
     return last
   }
 
-  /** As many as were looked at. */
   unread(runId: string): UnreadPage {
     const lockedRows = this.lockedRows.unread.get(runId)
     if (lockedRows === undefined) throw this.missingEnds()

@@ -7,7 +7,7 @@ import type { Store, StoreTransactions } from '../../../store.ts'
 import type { ContractBench, Held } from '../bench.ts'
 import type { ContractCase } from '../contract-case.ts'
 import { broadcastSent, ending, signalSent, step } from '../drafts.ts'
-import { expectSound, jobs, messages, subscribed } from '../exchanges.ts'
+import { expectSound, jobs, messages, on, parkWatching, subscribed } from '../exchanges.ts'
 import { dead } from './unread-messages.ts'
 
 export const over = { append: [ending('succeeded')], status: 'succeeded' } as const
@@ -89,6 +89,40 @@ export const heldBackCases: readonly ContractCase[] = [
       assert.deepEqual(await subscribed(bench, jobs), [sentMessageId(sender.runId, 2)])
       await later(bench)
       assert.deepEqual(await subscribed(bench, jobs), [sentMessageId(sender.runId, 3)])
+      assert.deepEqual(await bench.store.doChores(), { worked: false, nextInMs: null })
+      await expectSound(bench)
+    },
+  },
+  {
+    name: 'a broadcast that expires while it is held back reaches nobody, and holds back no later one',
+    async run(bench) {
+      const sender = await bench.hold()
+      const [kept, brief, last] = [{}, { expiresInMs: 1_000 }, {}].map((changes, at) =>
+        broadcastSent(jobs, `"${at}"`, { mostKept: 1, ...changes }),
+      )
+      assert.ok(kept !== undefined && brief !== undefined && last !== undefined)
+      await bench.commit(sender, { append: [kept, brief, last] })
+      assert.deepEqual(await subscribed(bench, jobs), [sentMessageId(sender.runId, 2)])
+      const waiter = await parkWatching(bench, [on(jobs)])
+      await later(bench)
+      assert.deepEqual(await texts(bench, waiter), ['2'])
+      assert.deepEqual(await bench.store.doChores(), { worked: false, nextInMs: null })
+      await expectSound(bench)
+    },
+  },
+  {
+    name: 'long messages that a receiver did not take come in their order, among those to others',
+    async run(bench) {
+      const [sender, full, other] = [await bench.hold(), await bench.hold(), await bench.hold()]
+      const long = ['a', 'b', 'c', 'd'].map((letter) => letter.repeat(700_000))
+      await bench.commit(sender, { append: sentTo(full, ['1', '2'], 1) })
+      for (const text of long)
+        await bench.commit(sender, { append: [...sentTo(other, ['x']), ...sentTo(full, [text])] })
+      await read(bench, full, 1)
+      await later(bench)
+      const lengths = (await texts(bench, full)).map((text) => [String(text).charAt(0), String(text).length])
+      assert.deepEqual(lengths, [['2', 1], ...long.map((text) => [text.charAt(0), 700_000])])
+      assert.deepEqual(await texts(bench, other), ['x', 'x', 'x', 'x'])
       assert.deepEqual(await bench.store.doChores(), { worked: false, nextInMs: null })
       await expectSound(bench)
     },

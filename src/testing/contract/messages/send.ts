@@ -128,6 +128,21 @@ export const sendCases: readonly ContractCase[] = [
     },
   },
   {
+    name: 'a run that reads its full mailbox and sends to itself with the same transition has room',
+    async run(bench) {
+      const held = await bench.hold()
+      await bench.deliver(bench.message(held.runId, { data: '"0"' }))
+      const takes = (await bench.mailbox(held.runId)).map(({ id }) => id)
+      await bench.commit(held, { takes, append: [step(), ...sentTo(held, ['1', '2'], 1)] })
+      assert.deepEqual(await texts(bench, held), ['1'])
+      await bench.commit(held, { takes: (await bench.mailbox(held.runId)).map(({ id }) => id) })
+      await bench.clock.advance(60_000)
+      await bench.chores()
+      assert.deepEqual(await texts(bench, held), ['2'])
+      await expectSound(bench)
+    },
+  },
+  {
     name: 'a message to a child that is started with the same transition arrives',
     async run(bench) {
       const held = await bench.hold()

@@ -50,6 +50,7 @@ function lockedRows(changes: Partial<LockedRows> = {}): LockedRows {
     depths: new Map(),
     keptRead: [],
     sentEntries: [],
+    sentUpTo: null,
     crowds: new Map(),
     passedOn: [],
     ...changes,
