@@ -28,6 +28,18 @@ describe('IF-T1 createTest', () => {
     expect(t.attempts('sendMail')).toHaveLength(2)
   })
 
+  it('records the key of an effect, and whether its handler has read it', async () => {
+    const keys: string[] = []
+    const order = orderOf({ mail: (_to, { idempotencyKey }) => void keys.push(idempotencyKey) })
+    await using t = await createTest({ workflows: [order] })
+    await t.execute(order, create)
+    await t.execute(order, { type: 'Pay', orderId: '1', amount: 5 })
+    await t.drain()
+    expect(t.attempts('sendMail')).toMatchObject([{ idempotencyKey: keys[0], hasReadKey: true }])
+    expect(keys[0]).toMatch(/^order:1:\d+$/)
+    expect(t.attempts('ship')).toMatchObject([{ hasReadKey: false }])
+  })
+
   it('kills the process of an effect, and the next one performs it', async () => {
     const order = orderOf()
     await using t = await createTest({ workflows: [order] })
@@ -43,7 +55,7 @@ describe('IF-T1 createTest', () => {
 
 describe('crashEverywhere', () => {
   it('IF-C3 comes to the same end wherever the process of an instance and its effects dies', async () => {
-    const order = orderOf()
+    const order = orderOf({ mail: (_to, { idempotencyKey }) => void idempotencyKey.length })
     const inputs: readonly OrderInput[] = [
       { type: 'Note', orderId: '1', text: 'a' },
       { type: 'Pay', orderId: '1', amount: 5 },
@@ -63,6 +75,8 @@ describe('crashEverywhere', () => {
       },
     })
     expect(report.boundaries).toBeGreaterThan(3)
+    // The handler of the mail reads its key, and that of the parcel does not.
+    expect(report.withoutKey).toEqual(['ship'])
   })
 })
 
