@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { createTest, crashEverywhere, given } from 'holdfast/testing'
-import { orderOf, type OrderInput } from '../holdfast/deciders/order.ts'
+import { orderOf, type OrderCall } from '../holdfast/deciders/order.ts'
 
 const create = { type: 'Create', orderId: '1', to: 'ada' } as const
 
@@ -56,7 +56,7 @@ describe('IF-T1 createTest', () => {
 describe('crashEverywhere', () => {
   it('IF-C3 comes to the same end wherever the process of an instance and its effects dies', async () => {
     const order = orderOf({ mail: (_to, { idempotencyKey }) => void idempotencyKey.length })
-    const inputs: readonly OrderInput[] = [
+    const inputs: readonly OrderCall[] = [
       { type: 'Note', orderId: '1', text: 'a' },
       { type: 'Pay', orderId: '1', amount: 5 },
     ]

@@ -43,7 +43,7 @@ const payloads = new Payloads(jsonCodec())
  */
 export function checkLaws<Types extends DeciderTypes>(
   decider: Decider<Types>,
-  inputs: Iterable<Types['input']>,
+  inputs: Iterable<Types['anyInput']>,
   { now = 0 }: LawOptions = {},
 ): void {
   const release = holdAmbient()

@@ -22,7 +22,7 @@ export interface ExpectedTimer<Input> {
 export interface Expected<Types extends DeciderTypes> {
   readonly events: readonly Types['event'][]
   readonly effects?: readonly Types['effect'][]
-  readonly timers?: readonly ExpectedTimer<Types['input']>[]
+  readonly timers?: readonly ExpectedTimer<Types['anyInput']>[]
   /** The keys of the timers that are cancelled. */
   readonly cancelled?: readonly string[]
 }
@@ -30,7 +30,7 @@ export interface Expected<Types extends DeciderTypes> {
 /** Some events have happened. */
 export interface Given<Types extends DeciderTypes> {
   /** Decides an input at a time, which is 0 unless it is given. */
-  when(input: Types['input'], options?: { readonly now?: Date | number }): When<Types>
+  when(input: Types['anyInput'], options?: { readonly now?: Date | number }): When<Types>
 }
 
 /** An input was decided. Each method throws an AssertionError with the difference if it was decided otherwise. */
@@ -43,7 +43,7 @@ export interface When<Types extends DeciderTypes> {
   thenAlreadyCompleted(): When<Types>
 }
 
-type Tested<Types extends DeciderTypes> = Pick<Decider<Types>, 'model' | 'type'>
+type Tested<Types extends DeciderTypes> = Pick<Decider<Types>, 'model' | 'type' | 'types'>
 
 /**
  * Begins a test of a decider: these events have happened to an instance.
