@@ -15,7 +15,7 @@ import { callPure } from '../core/runtime/pure-call.ts'
 import { checkFunction } from '../core/text/check-option.ts'
 import { checkOptions, shown } from '../core/text/suggest.ts'
 import type { Typed } from './api/decision.ts'
-import { idReader, typedInput, type SentInput } from './api/identity.ts'
+import { idReader, internalReader, typedInput, type SentInput } from './api/identity.ts'
 import type { CheckedOptions } from './api/options.ts'
 import type { DecisionOrReject, EffectOf, RejectionOf } from './api/outcome-types.ts'
 import { effectRules } from './effect-rules.ts'
@@ -133,6 +133,7 @@ function define(type: string, options: AnyOptions): Decider<never> {
     type,
     version: count(options.version, 1, 1, `The version of ${where}`),
     stateVersion: count(options.stateVersion, 1, 0, `The stateVersion of ${where}`),
+    isInternal: internalReader(options.id, type),
     isTerminal: isTerminal ?? (() => false),
     effects: effectRules(options.effects, policy, where),
     policy,

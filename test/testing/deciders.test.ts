@@ -45,6 +45,28 @@ describe('given, when, then', () => {
     expect(() => failed.thenState(open)).toThrow('An amount cannot be negative')
   })
 
+  it('IF-T2 refuses an input that has no type or names no instance, unless it comes from timers and effects', () => {
+    const untyped = given(order).when as (input: unknown) => unknown
+    expect(() => untyped({ type: 'Pay', amount: 5 })).toThrow(
+      /The id of decider "order".*It was read from an input "Pay"/,
+    )
+    expect(() => untyped({ kind: 'Pay' })).toThrow('Got an object without a type')
+    expect(() => untyped({ type: 5 })).toThrow('Got the type 5')
+    given(order).when({ type: 'Late' }).thenRejected({ reason: 'There is no such order.' })
+  })
+
+  it('says how the time of a timer is given, if it is a text', () => {
+    const hasty = decider('hasty', {
+      initial: () => 0,
+      evolve: (count, _event: { type: 'Gone' }) => count + 1,
+      decide: (_count, input: In) => decision({ type: 'Gone' }).timer('again', '1h' as never, input),
+      id: 'id',
+    })
+    expect(() => given(hasty).when(go).then({ events: [] })).toThrow(
+      /The time of a timer is \{ after: '1h' \}.*Got "1h"/,
+    )
+  })
+
   it('is no promise, and says so to those who await it', async () => {
     const when = given(order).when(create)
     await expect(Promise.resolve(when)).rejects.toThrow('do not await it')

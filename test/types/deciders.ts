@@ -227,6 +227,8 @@ given(metered).when({ type: 'Add', id: '1', by: 5, why: '' })
 checkLaws(ticking, [{ type: 'Tick' }])
 // @ts-expect-error -- no such event
 given(ticking, [{ type: 'Tickled' }])
+// @ts-expect-error -- no such input
+given(ticking).when({ type: 'Tack' })
 const decided = given(ticking).when({ type: 'Tick' })
 // @ts-expect-error -- no such event
 decided.then({ events: [{ type: 'Tickled' }] })

@@ -124,6 +124,15 @@ export function idReader(given: unknown, type: string): IdReader {
   }
 }
 
+/** Tells the inputs that come from timers and effects only. */
+export function internalReader(given: unknown, type: string): (input: unknown) => boolean {
+  const reads = readsOf(given, `The id of decider "${type}"`)
+  return (input) => {
+    const named = typedInput(input, type)
+    return (Object.hasOwn(reads, named.type) ? reads[named.type] : reads['*']) === null
+  }
+}
+
 /** An input, if it has a type. Throws INVALID_INPUT. */
 export function typedInput(input: unknown, type: string): Typed {
   if (typeof input === 'object' && input !== null && typeof (input as Partial<Typed>).type === 'string') {
@@ -131,8 +140,13 @@ export function typedInput(input: unknown, type: string): Typed {
   }
   throw new HoldfastError(
     'INVALID_INPUT',
-    `An input of decider "${type}" must be an object with a type. Got ${shown(input)}.`,
+    `An input of decider "${type}" must be an object with a type. Got ${shownInput(input)}.`,
   )
+}
+
+function shownInput(input: unknown): string {
+  if (!isPlainObject(input)) return shown(input)
+  return 'type' in input ? `the type ${shown(input['type'])}` : 'an object without a type'
 }
 
 function readsOf(given: unknown, where: string): Readonly<Record<string, Read>> {

@@ -29,7 +29,10 @@ export interface Expected<Types extends DeciderTypes> {
 
 /** Some events have happened. */
 export interface Given<Types extends DeciderTypes> {
-  /** Decides an input at a time, which is 0 unless it is given. */
+  /**
+   * Decides an input at a time, which is 0 unless it is given. The input is what `decide` gets, and so no schema for callers
+   * checks it. Throws INVALID_INPUT if it names no instance and does not come from timers and effects only.
+   */
   when(input: Types['anyInput'], options?: { readonly now?: Date | number }): When<Types>
 }
 
@@ -43,7 +46,7 @@ export interface When<Types extends DeciderTypes> {
   thenAlreadyCompleted(): When<Types>
 }
 
-type Tested<Types extends DeciderTypes> = Pick<Decider<Types>, 'model' | 'type' | 'types'>
+type Tested<Types extends DeciderTypes> = Pick<Decider<Types>, 'model' | 'rules' | 'type' | 'types'>
 
 /**
  * Begins a test of a decider: these events have happened to an instance.
@@ -64,11 +67,12 @@ export function given<Types extends DeciderTypes>(
 const runId = '00000000-0000-7000-8000-000000000000'
 
 function decided<Types extends DeciderTypes>(
-  { model, type }: Tested<Types>,
+  { model, rules, type }: Tested<Types>,
   events: readonly unknown[],
   input: unknown,
   now: number,
 ): When<Types> {
+  if (!rules.isInternal(input)) model.idOf(input)
   const payloads = new Payloads(jsonCodec())
   const instance = openInstance(model, payloads)
   if (events.length > 0) instance.apply(journalOf(events, payloads, now))
