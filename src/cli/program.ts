@@ -8,10 +8,12 @@ import { addCommonOptions, Call, examples, Interrupted, type Act, type CommonOpt
 import { registerWorker } from './commands/perform/worker.ts'
 import { registerDev } from './commands/perform/dev.ts'
 import { registerStart } from './commands/perform/start.ts'
+import { registerEnqueue, registerExecute } from './commands/perform/execute.ts'
 import { registerSignal } from './commands/perform/signal.ts'
 import { registerRuns } from './commands/look/runs.ts'
 import { registerShow } from './commands/look/show.ts'
 import { registerJournal } from './commands/look/journal.ts'
+import { registerEvents, registerHistory, registerState } from './commands/look/instance.ts'
 import { registerExport } from './commands/look/export.ts'
 import { registerWatch } from './commands/look/watch.ts'
 import { registerDeadLetters } from './commands/look/dead-letters.ts'
@@ -30,8 +32,9 @@ import { quoted, usage } from './usage.ts'
 
 /** The groups of the help, each a folder of `commands/`. */
 const groups: readonly (readonly [string, readonly ((program: Command, act: Act) => void)[]])[] = [
-  ['Perform runs:', [registerWorker, registerDev, registerStart, registerSignal]],
+  ['Perform runs:', [registerWorker, registerDev, registerStart, registerSignal, registerExecute, registerEnqueue]],
   ['Look at runs:', [registerRuns, registerShow, registerJournal, registerExport, registerWatch, registerDeadLetters]],
+  ['Look at instances of deciders:', [registerState, registerEvents, registerHistory]],
   ['Control runs:', [registerCancel, registerPause, registerResume, registerRetry, registerRemove]],
   ['Prepare:', [registerMigrate, registerCheck, registerDoctor, registerRekey]],
 ]
