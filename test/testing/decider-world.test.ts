@@ -1,7 +1,8 @@
 // The test kit with deciders: time that the test moves, effects that it lets fail, processes that die, and crashes everywhere.
 
 import { describe, expect, it } from 'vitest'
-import { createTest, crashEverywhere, given } from 'holdfast/testing'
+import { decider, decision } from 'holdfast'
+import { createTest, crashEverywhere, given, type WorkflowTest } from 'holdfast/testing'
 import { orderOf, type OrderCall } from '../holdfast/deciders/order.ts'
 
 const create = { type: 'Create', orderId: '1', to: 'ada' } as const
@@ -77,6 +78,53 @@ describe('crashEverywhere', () => {
     expect(report.boundaries).toBeGreaterThan(3)
     // The handler of the mail reads its key, and that of the parcel does not.
     expect(report.withoutKey).toEqual(['ship'])
+  })
+})
+
+type BillInput =
+  | { readonly type: 'Open' | 'Pay'; readonly id: string }
+  | { readonly type: 'Mailed' }
+  | { readonly type: 'Charged'; readonly receipt: string }
+
+/** A bill whose state keeps the key of an effect. */
+const bill = decider('bill', {
+  initial: () => ({ isMailed: false, receipt: '' }),
+  evolve: (state, event: { type: 'Opened' | 'Paid' | 'Mailed' } | { type: 'Charged'; receipt: string }) =>
+    event.type === 'Charged'
+      ? { ...state, receipt: event.receipt }
+      : { ...state, isMailed: state.isMailed || event.type === 'Mailed' },
+  decide: (_state, input: BillInput) => {
+    switch (input.type) {
+      case 'Open':
+        return decision({ type: 'Opened' }).effect({ type: 'mail' })
+      case 'Pay':
+        return decision({ type: 'Paid' }).effect({ type: 'charge' })
+      case 'Mailed':
+        return decision({ type: 'Mailed' })
+      case 'Charged':
+        return decision({ type: 'Charged', receipt: input.receipt })
+    }
+  },
+  id: { '*': 'id', Mailed: null, Charged: null },
+  isTerminal: ({ isMailed, receipt }) => isMailed && receipt !== '',
+  effects: {
+    mail: () => ({ type: 'Mailed' }),
+    charge: (_effect, { idempotencyKey }) => ({ type: 'Charged', receipt: `r-${idempotencyKey}` }),
+  },
+})
+
+describe('crashEverywhere of a decider whose output contains the key of an effect', () => {
+  const during = async (t: WorkflowTest): Promise<void> => {
+    await t.drain()
+    await t.execute(bill, { type: 'Pay', id: '1' })
+  }
+
+  it('says that the output does, and passes with sameOutput: false', async () => {
+    await expect(crashEverywhere(bill, { type: 'Open', id: '1' }, { during })).rejects.toMatchObject({
+      code: 'CRASH_UNSAFE',
+      message: expect.stringContaining('the output contains an idempotency key') as string,
+    })
+    await crashEverywhere(bill, { type: 'Open', id: '1' }, { during, sameOutput: false })
   })
 })
 
