@@ -1,7 +1,7 @@
 // The test kit with deciders: time that the test moves, effects that it lets fail, processes that die, and crashes everywhere.
 
 import { describe, expect, it } from 'vitest'
-import { decider, decision } from 'holdfast'
+import { decider, decision, reject } from 'holdfast'
 import { createTest, crashEverywhere, given, type WorkflowTest } from 'holdfast/testing'
 import { orderOf, type OrderCall } from '../holdfast/deciders/order.ts'
 
@@ -39,6 +39,27 @@ describe('IF-T1 createTest', () => {
     expect(t.attempts('sendMail')).toMatchObject([{ idempotencyKey: keys[0], hasReadKey: true }])
     expect(keys[0]).toMatch(/^order:1:\d+$/)
     expect(t.attempts('ship')).toMatchObject([{ hasReadKey: false }])
+  })
+
+  it.each(['decide', 'evolve'] as const)('finds the clock of the machine in %s, and says where', async (inside) => {
+    const late = (): boolean => Date.now() < 0
+    const hasty = decider('hasty', {
+      initial: () => 0,
+      evolve: (count, _event: { type: 'Gone' }) => (inside === 'evolve' && late() ? count : count + 1),
+      decide: (_count, _input: { type: 'Go'; id: string }) =>
+        inside === 'decide' && late() ? reject('late') : decision({ type: 'Gone' }),
+      id: 'id',
+    })
+    await using t = await createTest({ workflows: [hasty] })
+    await t.execute(hasty, { type: 'Go', id: '1' })
+    await expect(t.drain()).rejects.toMatchObject({
+      code: 'BODY_UNSAFE',
+      message: expect.stringMatching(
+        new RegExp(
+          `^${inside} of decider "hasty" uses Date\\.now\\(\\), at .*decider-world.*must be pure.*\\{ now \\}`,
+        ),
+      ) as string,
+    })
   })
 
   it('kills the process of an effect, and the next one performs it', async () => {

@@ -132,6 +132,19 @@ describe('the laws', () => {
     expect(() => checkLaws(moody, [go])).toThrow('new Date() was used')
   })
 
+  it('name evolve if it changes its state, as impure', () => {
+    const mutating = decider('mutating', {
+      initial: () => ({ count: 0 }),
+      evolve: (state, _event: { type: 'Gone' }) => {
+        state.count += 1
+        return state
+      },
+      decide: (_state, _input: In) => decision({ type: 'Gone' }),
+      id: 'id',
+    })
+    expect(() => checkLaws(mutating, [go])).toThrow(/law "pure".*evolve changed its arguments/)
+  })
+
   it('name what differs between two calls, and between two folds', () => {
     let calls = 0
     const counting = broken({ decide: () => ({ type: (calls += 1) % 2 === 0 ? 'Gone' : 'Lost' }) })

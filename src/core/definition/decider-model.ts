@@ -100,7 +100,7 @@ export interface InstanceOptions {
   /** The id of the instance, as its inputs name it. */
   readonly id: string
   readonly payloads: Payloads
-  readonly ports: Pick<Ports, 'digest' | 'random'>
+  readonly ports: Pick<Ports, 'digest' | 'random' | 'bodies'>
 }
 
 export interface DeciderInstance {
