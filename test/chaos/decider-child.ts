@@ -26,7 +26,7 @@ const write = async ({ writers, targets }: WriteRequest): Promise<void> => {
   process.send?.({ accepted })
 }
 process.on('message', (request: DeciderRequest) => {
-  const work = request.kind === 'write' ? write(request) : holdfast.work({ lease: '1s', signals: false })
+  const work = request.kind === 'write' ? write(request) : holdfast.work({ lease: request.lease, signals: false })
   work.then(
     () => process.send?.({ done: request.kind }),
     (error: unknown) => process.send?.({ error: String(error) }),

@@ -96,7 +96,7 @@ describe.each(places)('deciders in several processes on $name', ({ make }) => {
     const { holdfast, counting } = await opened(place)
     const tasks = [0, 1, 2, 3].map((at) => ({ ...place, name: `p${at}`, effects: 'end' }) as const)
     const children = await Promise.all(tasks.map(child))
-    await Promise.all(children.slice(0, 2).map((made) => asked(made, { kind: 'work' })))
+    await Promise.all(children.slice(0, 2).map((made) => asked(made, { kind: 'work', lease: '20s' })))
     const writers = 16
     const accepted = await Promise.all(
       children.map((made, at) => asked(made, { kind: 'write', writers, targets: targetsOf(at, writers, 4, 500) })),
@@ -129,10 +129,10 @@ describe.each(places)('deciders in several processes on $name', ({ make }) => {
     const { holdfast, counting } = await opened(place)
     const victim = await child({ ...place, name: 'victim', effects: 'dies' })
     const heir = await child({ ...place, name: 'heir', effects: 'end' })
-    await asked(victim, { kind: 'work' })
+    await asked(victim, { kind: 'work', lease: '1s' })
     await holdfast.execute(counting, { type: 'Mail', id: '1', by: 'me' })
     await once(victim, 'exit')
-    await asked(heir, { kind: 'work' })
+    await asked(heir, { kind: 'work', lease: '1s' })
     await until('its result is decided', async () => (await holdfast.state(counting, '1'))?.mails === 1)
     expect(performed(place)).toEqual([`${victim.pid} tally:1:4`, `${heir.pid} tally:1:4`])
     await holdfast.execute(counting, { type: 'Add', id: '1', by: 'later' })
@@ -148,14 +148,14 @@ describe.each(places)('deciders in several processes on $name', ({ make }) => {
     const { holdfast, counting } = await opened(place)
     const victim = await child({ ...place, name: 'victim', effects: 'hangs' })
     const heir = await child({ ...place, name: 'heir', effects: 'end' })
-    await asked(victim, { kind: 'work' })
+    await asked(victim, { kind: 'work', lease: '1s' })
     await holdfast.execute(counting, { type: 'Mail', id: '1', by: 'me' })
     await until('it performs the effect', () => performed(place).length === 1)
     victim.kill('SIGSTOP')
     for (const by of ['a', 'b', 'c']) {
       expect(await holdfast.execute(counting, { type: 'Add', id: '1', by })).toMatchObject({ outcome: 'accepted' })
     }
-    await asked(heir, { kind: 'work' })
+    await asked(heir, { kind: 'work', lease: '1s' })
     await until('another one has performed it', async () => (await holdfast.state(counting, '1'))?.mails === 1)
     victim.kill('SIGCONT')
     await holdfast.execute(counting, { type: 'Add', id: '1', by: 'later' })

@@ -1,7 +1,7 @@
 // The decider of races between processes: it counts inputs by their senders, and may ask for an effect that dies or hangs.
 
 import { appendFileSync } from 'node:fs'
-import { decider, decision } from '../../src/index.ts'
+import { decider, decision, type Duration } from '../../src/index.ts'
 
 export interface DeciderTask {
   readonly store: string
@@ -20,7 +20,7 @@ export interface WriteRequest {
   readonly targets: readonly (readonly string[])[]
 }
 
-export type DeciderRequest = WriteRequest | { readonly kind: 'work' }
+export type DeciderRequest = WriteRequest | { readonly kind: 'work'; readonly lease: Duration }
 
 export const tally = (task: Pick<DeciderTask, 'log' | 'effects'>) =>
   decider('tally', {

@@ -149,6 +149,23 @@ describe('crashEverywhere of a decider whose output contains the key of an effec
   })
 })
 
+describe('crashEverywhere with time', () => {
+  it('IF-W1 fires a timer once and not early, wherever the process dies that fires it', async () => {
+    const order = orderOf({ patienceMs: 60_000 })
+    const report = await crashEverywhere(order, create, {
+      check: async ({ holdfast }) => {
+        const history = await holdfast.history(order, '1')
+        const [created, ...rest] = history
+        const expired = rest.filter(({ event }) => event.type === 'Expired')
+        expect(expired).toHaveLength(1)
+        const waited = (expired[0]?.at.getTime() ?? 0) - (created?.at.getTime() ?? 0)
+        expect(waited).toBeGreaterThanOrEqual(60_000)
+      },
+    })
+    expect(report.boundaries).toBeGreaterThan(2)
+  })
+})
+
 describe('IF-T2 given', () => {
   it('tests a decider without a store', () => {
     given(orderOf(), [{ type: 'Created' }])

@@ -28,8 +28,9 @@ export async function readState(
   engine.assertOpen()
   const definition = deciderOf(engine, decider)
   const named = checkInstanceId(id)
-  const cached = await reading('state()', options, () => engine.instances.current(definition, named))
-  return cached === null ? undefined : copied(cached.instance.state)
+  return reading('state()', options, () =>
+    engine.instances.look(definition, named, (cached) => (cached === null ? undefined : copied(cached.instance.state))),
+  )
 }
 
 /** @internal */

@@ -2,9 +2,11 @@
 // the mailbox under the id of its command, so it is decided once, by any process; and the journal, which this process reads
 // again and again, says what became of it. Where no worker takes them, they are decided here after all, under the same ids.
 
+import type { KnownCommand } from '../../core/definition/decider-model.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
 import { randomUuid, type Cancel } from '../../core/runtime/ports.ts'
 import { createBackoffDelays } from '../../core/runtime/backoff.ts'
+import type { CachedInstance } from './cached-instance.ts'
 import type { Call, DecidingActor } from './deciding-actor.ts'
 import { inputMessage, inputsFull } from './input-message.ts'
 
@@ -87,13 +89,13 @@ export class MailboxPath {
     const { actor } = this
     const { engine } = actor
     if (engine.isClosed) throw new HoldfastError('CLOSED', 'This Holdfast was closed before the input was decided.')
-    const cached = await actor.current()
-    if (cached === null) return this.decideHere()
-    for (const [command, calls] of this.waiting) {
-      const known = cached.instance.find(command)
-      if (known === null) continue
+    const seen = await actor.look((cached) => cached && { cached, known: this.knownIn(cached) })
+    if (seen === null) return this.decideHere()
+    const { cached, known } = seen
+    for (const [command, of] of known) {
+      const calls = this.waiting.get(command) ?? []
       this.waiting.delete(command)
-      const answers = calls.map(() => ({ outcome: 'duplicate', of: known, first: null }) as const)
+      const answers = calls.map(() => ({ outcome: 'duplicate', of, first: null }) as const)
       await actor.answer(cached, calls, answers)
     }
     if (this.waiting.size === 0) return
@@ -101,6 +103,13 @@ export class MailboxPath {
     if (looks % looksForWorkers !== 0) return
     const [run] = await engine.store.get([cached.run.id])
     if (run?.status === 'waiting') this.decideHere()
+  }
+
+  private knownIn({ instance }: CachedInstance): readonly (readonly [string, KnownCommand])[] {
+    return [...this.waiting.keys()].flatMap((command) => {
+      const known = instance.find(command)
+      return known === null ? [] : [[command, known] as const]
+    })
   }
 
   private decideHere(): void {
