@@ -45,6 +45,15 @@ describe('given, when, then', () => {
     expect(() => failed.thenState(open)).toThrow('An amount cannot be negative')
   })
 
+  it('IF-T2 knows which timers are set, so that their cancellation is seen', () => {
+    const created = [{ type: 'Created' }] as const
+    const expected = { events: [{ type: 'Paid', amount: 5 }], effects: [{ type: 'ship' }] } as const
+    given(order, created).when(pay).then(expected)
+    given(order, created, { timers: ['payment', 'other'] })
+      .when(pay)
+      .then({ ...expected, cancelled: ['payment'] })
+  })
+
   it('IF-T2 refuses an input that has no type or names no instance, unless it comes from timers and effects', () => {
     const untyped = given(order).when as (input: unknown) => unknown
     expect(() => untyped({ type: 'Pay', amount: 5 })).toThrow(
