@@ -2,13 +2,13 @@
 
 import { describe, expect, it } from 'vitest'
 import { documents, shop } from './seed.ts'
-import { tally } from './tally.ts'
+import { greet, tally } from './tally.ts'
 import type { Scene } from './world.ts'
 
 const count = JSON.stringify({ type: 'Count', tallyId: '42' })
 
 async function tallies() {
-  const { holdfast, run } = await shop({ workflows: [tally] })
+  const { holdfast, run } = await shop({ workflows: [greet, tally] })
   const env = { HOLDFAST_WORKFLOWS: 'test/cli/tally.ts' }
   return { holdfast, run: (argv: readonly string[], scene: Scene = {}) => run(argv, { env, ...scene }) }
 }

@@ -55,7 +55,7 @@ describe('given, when, then', () => {
   })
 
   it('IF-T2 refuses an input that has no type or names no instance, unless it comes from timers and effects', () => {
-    const untyped = given(order).when as (input: unknown) => unknown
+    const untyped = (input: unknown) => given(order).when(input as never)
     expect(() => untyped({ type: 'Pay', amount: 5 })).toThrow(
       /The id of decider "order".*It was read from an input "Pay"/,
     )

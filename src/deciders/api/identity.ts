@@ -124,7 +124,7 @@ export function idReader(given: unknown, type: string): IdReader {
   }
 }
 
-/** Tells the inputs that come from timers and effects only. */
+/** Recognises the inputs that come from timers and effects only. */
 export function internalReader(given: unknown, type: string): (input: unknown) => boolean {
   const reads = readsOf(given, `The id of decider "${type}"`)
   return (input) => {

@@ -81,7 +81,7 @@ function linesOf(answer: Enqueued): readonly string[] {
   }
 }
 
-/** Whoever wrote the script learns from the exit code that nothing has happened. */
+/** A script learns from the exit code that nothing has happened. */
 function assertAccepted(answer: Enqueued): void {
   if (answer.outcome === 'rejected') {
     const { rejection } = answer
