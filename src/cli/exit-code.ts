@@ -21,7 +21,7 @@ export const exitCodeRows: readonly (readonly [code: number, meaning: string])[]
   [exitCodes.usage, 'usage: an argument, option, module or store address is wrong'],
   [exitCodes['not-found'], 'not-found: there is no such run'],
   [exitCodes.conflict, 'conflict: the run is in the way, or in another status'],
-  [exitCodes.failure, 'failure: the run failed or was cancelled (start --wait, watch)'],
+  [exitCodes.failure, 'failure: the run failed or was cancelled (start --wait, watch), or the input was rejected'],
   [exitCodes.drift, 'drift: code and journal disagree (start --wait, watch, check --against)'],
   [exitCodes.unavailable, 'unavailable: the store does not answer, or refuses; the message says what to do'],
   [exitCodes.bug, 'bug: a defect of Holdfast, please report it'],

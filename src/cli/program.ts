@@ -9,10 +9,12 @@ import { registerWorker } from './commands/perform/worker.ts'
 import { registerDev } from './commands/perform/dev.ts'
 import { registerStart } from './commands/perform/start.ts'
 import { registerAsk } from './commands/perform/ask.ts'
+import { registerEnqueue, registerExecute } from './commands/perform/execute.ts'
 import { registerSignal } from './commands/perform/signal.ts'
 import { registerRuns } from './commands/look/runs.ts'
 import { registerShow } from './commands/look/show.ts'
 import { registerJournal } from './commands/look/journal.ts'
+import { registerEvents, registerHistory, registerState } from './commands/look/instance.ts'
 import { registerExport } from './commands/look/export.ts'
 import { registerWatch } from './commands/look/watch.ts'
 import { registerDeadLetters } from './commands/look/dead-letters.ts'
@@ -32,7 +34,9 @@ import { quoted, usage } from './usage.ts'
 /** The groups of the help, each a folder of `commands/`. */
 const groups: readonly (readonly [string, readonly ((program: Command, act: Act) => void)[]])[] = [
   ['Perform runs:', [registerWorker, registerDev, registerStart, registerSignal, registerAsk]],
+  ['Pass inputs to deciders:', [registerExecute, registerEnqueue]],
   ['Look at runs:', [registerRuns, registerShow, registerJournal, registerExport, registerWatch, registerDeadLetters]],
+  ['Look at instances of deciders:', [registerState, registerEvents, registerHistory]],
   ['Control runs:', [registerCancel, registerPause, registerResume, registerRetry, registerRemove]],
   ['Prepare:', [registerMigrate, registerCheck, registerDoctor, registerRekey]],
 ]

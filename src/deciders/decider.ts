@@ -15,9 +15,9 @@ import { callPure } from '../core/runtime/pure-call.ts'
 import { checkFunction } from '../core/text/check-option.ts'
 import { checkOptions, shown } from '../core/text/suggest.ts'
 import type { Typed } from './api/decision.ts'
-import { idReader, typedInput } from './api/identity.ts'
+import { idReader, internalReader, typedInput, type SentInput } from './api/identity.ts'
 import type { CheckedOptions } from './api/options.ts'
-import type { AnyOutcome, EffectOf, RejectionOf } from './api/outcome-types.ts'
+import type { DecisionOrReject, EffectOf, RejectionOf } from './api/outcome-types.ts'
 import { effectRules } from './effect-rules.ts'
 import { EffectFrame, type PerformedEffect } from './frame/effect-frame.ts'
 import { InstanceFrame } from './frame/instance-frame.ts'
@@ -75,12 +75,20 @@ const optionsElsewhere = {
  *   effects: { ship: (effect, { idempotencyKey }) => ship(effect.to, idempotencyKey) },
  * })
  */
-export function decider<State, Input extends Typed, Event extends Typed, Outcome extends AnyOutcome>(
+export function decider<
+  State,
+  Input extends Typed,
+  Event extends Typed,
+  Outcome extends DecisionOrReject,
+  Sent = unknown,
+  Id = unknown,
+>(
   type: string,
-  options: CheckedOptions<State, Input, Event, Outcome>,
+  options: CheckedOptions<State, Input, Event, Outcome, Sent, Id>,
 ): Decider<{
   readonly state: State
-  readonly input: Input
+  readonly input: SentInput<Input, Sent, Id>
+  readonly anyInput: Input
   readonly event: Event
   readonly effect: EffectOf<Outcome>
   readonly rejection: RejectionOf<Outcome>
@@ -125,6 +133,7 @@ function define(type: string, options: AnyOptions): Decider<never> {
     type,
     version: count(options.version, 1, 1, `The version of ${where}`),
     stateVersion: count(options.stateVersion, 1, 0, `The stateVersion of ${where}`),
+    isInternal: internalReader(options.id, type),
     isTerminal: isTerminal ?? (() => false),
     effects: effectRules(options.effects, policy, type),
     policy,

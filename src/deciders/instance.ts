@@ -26,6 +26,7 @@ import { JournalTexts } from './fold/journal-texts.ts'
 import { fingerprint, isSnapshot, restore, snapshotOf, type Snapshot } from './fold/snapshot.ts'
 import type { Moment } from './fold/timers.ts'
 import type { DeciderRules } from './rules.ts'
+import { watchedRules } from './watched-rules.ts'
 
 /** A batch that is decided and not committed. */
 interface Pending {
@@ -50,7 +51,7 @@ export class Instance implements DeciderInstance {
   private broken: Error | null = null
 
   constructor(rules: DeciderRules, { runId, id, payloads, ports }: InstanceOptions) {
-    const { digest, random } = ports
+    const { digest, random, bodies } = ports
     this.rules = rules
     this.random = random
     this.digest = digest
@@ -60,7 +61,8 @@ export class Instance implements DeciderInstance {
       const text = canonicalText(input)
       return text === null ? null : digest.sha256(text)
     }
-    this.fold = new Fold({ rules, texts: this.texts, id, contentOf: rules.dedup === null ? null : contentOf })
+    const watched = watchedRules(rules, bodies)
+    this.fold = new Fold({ rules: watched, texts: this.texts, id, contentOf: rules.dedup === null ? null : contentOf })
     this.fingerprint = fingerprint(rules, digest)
   }
 

@@ -13,6 +13,8 @@ export interface DeciderRules {
   readonly initial: () => unknown
   readonly evolve: (state: unknown, event: unknown) => unknown
   readonly decide: (state: unknown, input: Typed, tools: { readonly now: number }) => unknown
+  /** Whether an input comes from timers and effects only, and never from a caller. Throws INVALID_INPUT if it has no type. */
+  readonly isInternal: (input: unknown) => boolean
   readonly isTerminal: (state: unknown) => boolean
   readonly effects: ReadonlyMap<string, EffectRules>
   /** Of timers whose input cannot be decided, and of effects that have no policy of their own. */

@@ -1,8 +1,9 @@
 // The test kit with deciders: time that the test moves, effects that it lets fail, processes that die, and crashes everywhere.
 
 import { describe, expect, it } from 'vitest'
-import { createTest, crashEverywhere, given } from 'holdfast/testing'
-import { orderOf, type OrderInput } from '../holdfast/deciders/order.ts'
+import { decider, decision, reject } from 'holdfast'
+import { createTest, crashEverywhere, given, type WorkflowTest } from 'holdfast/testing'
+import { orderOf, type OrderCall } from '../holdfast/deciders/order.ts'
 
 const create = { type: 'Create', orderId: '1', to: 'ada' } as const
 
@@ -28,6 +29,39 @@ describe('IF-T1 createTest', () => {
     expect(t.attempts('sendMail')).toHaveLength(2)
   })
 
+  it('records the key of an effect, and whether its handler has read it', async () => {
+    const keys: string[] = []
+    const order = orderOf({ mail: (_to, { idempotencyKey }) => void keys.push(idempotencyKey) })
+    await using t = await createTest({ workflows: [order] })
+    await t.execute(order, create)
+    await t.execute(order, { type: 'Pay', orderId: '1', amount: 5 })
+    await t.drain()
+    expect(t.attempts('sendMail')).toMatchObject([{ idempotencyKey: keys[0], hasReadKey: true }])
+    expect(keys[0]).toMatch(/^order:1:\d+$/)
+    expect(t.attempts('ship')).toMatchObject([{ hasReadKey: false }])
+  })
+
+  it.each(['decide', 'evolve'] as const)('finds the clock of the machine in %s, and says where', async (inside) => {
+    const late = (): boolean => Date.now() < 0
+    const hasty = decider('hasty', {
+      initial: () => 0,
+      evolve: (count, _event: { type: 'Gone' }) => (inside === 'evolve' && late() ? count : count + 1),
+      decide: (_count, _input: { type: 'Go'; id: string }) =>
+        inside === 'decide' && late() ? reject('late') : decision({ type: 'Gone' }),
+      id: 'id',
+    })
+    await using t = await createTest({ workflows: [hasty] })
+    await t.execute(hasty, { type: 'Go', id: '1' })
+    await expect(t.drain()).rejects.toMatchObject({
+      code: 'BODY_UNSAFE',
+      message: expect.stringMatching(
+        new RegExp(
+          `^${inside} of decider "hasty" uses Date\\.now\\(\\), at .*decider-world.*must be pure.*\\{ now \\}`,
+        ),
+      ) as string,
+    })
+  })
+
   it('kills the process of an effect, and the next one performs it', async () => {
     const order = orderOf()
     await using t = await createTest({ workflows: [order] })
@@ -43,8 +77,8 @@ describe('IF-T1 createTest', () => {
 
 describe('crashEverywhere', () => {
   it('IF-C3 comes to the same end wherever the process of an instance and its effects dies', async () => {
-    const order = orderOf()
-    const inputs: readonly OrderInput[] = [
+    const order = orderOf({ mail: (_to, { idempotencyKey }) => void idempotencyKey.length })
+    const inputs: readonly OrderCall[] = [
       { type: 'Note', orderId: '1', text: 'a' },
       { type: 'Pay', orderId: '1', amount: 5 },
     ]
@@ -63,6 +97,55 @@ describe('crashEverywhere', () => {
       },
     })
     expect(report.boundaries).toBeGreaterThan(3)
+    // The handler of the mail reads its key, and that of the parcel does not.
+    expect(report.withoutKey).toEqual(['ship'])
+  })
+})
+
+type BillInput =
+  | { readonly type: 'Open' | 'Pay'; readonly id: string }
+  | { readonly type: 'Mailed' }
+  | { readonly type: 'Charged'; readonly receipt: string }
+
+/** A bill whose state keeps the key of an effect. */
+const bill = decider('bill', {
+  initial: () => ({ isMailed: false, receipt: '' }),
+  evolve: (state, event: { type: 'Opened' | 'Paid' | 'Mailed' } | { type: 'Charged'; receipt: string }) =>
+    event.type === 'Charged'
+      ? { ...state, receipt: event.receipt }
+      : { ...state, isMailed: state.isMailed || event.type === 'Mailed' },
+  decide: (_state, input: BillInput) => {
+    switch (input.type) {
+      case 'Open':
+        return decision({ type: 'Opened' }).effect({ type: 'mail' })
+      case 'Pay':
+        return decision({ type: 'Paid' }).effect({ type: 'charge' })
+      case 'Mailed':
+        return decision({ type: 'Mailed' })
+      case 'Charged':
+        return decision({ type: 'Charged', receipt: input.receipt })
+    }
+  },
+  id: { '*': 'id', Mailed: null, Charged: null },
+  isTerminal: ({ isMailed, receipt }) => isMailed && receipt !== '',
+  effects: {
+    mail: () => ({ type: 'Mailed' }),
+    charge: (_effect, { idempotencyKey }) => ({ type: 'Charged', receipt: `r-${idempotencyKey}` }),
+  },
+})
+
+describe('crashEverywhere of a decider whose output contains the key of an effect', () => {
+  const during = async (t: WorkflowTest): Promise<void> => {
+    await t.drain()
+    await t.execute(bill, { type: 'Pay', id: '1' })
+  }
+
+  it('says that the output does, and passes with sameOutput: false', async () => {
+    await expect(crashEverywhere(bill, { type: 'Open', id: '1' }, { during })).rejects.toMatchObject({
+      code: 'CRASH_UNSAFE',
+      message: expect.stringContaining('the output contains an idempotency key') as string,
+    })
+    await crashEverywhere(bill, { type: 'Open', id: '1' }, { during, sameOutput: false })
   })
 })
 

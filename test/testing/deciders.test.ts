@@ -36,13 +36,44 @@ describe('given, when, then', () => {
     expect(() => paid.then({ events: [{ type: 'Paid', amount: 6 }] })).toThrow(/amount: 5/)
     expect(() => paid.then({ events: [{ type: 'Paid', amount: 5 }] })).toThrow(/ship/)
     expect(() => paid.thenState(open)).toThrow(/paid/)
-    expect(() => paid.thenRejected({ reason: 'It is open.' })).toThrow('expected to be rejected, and it is accepted')
+    expect(() => paid.thenRejected({ reason: 'It is paid.' })).toThrow('expected to be rejected, and it is accepted')
     const rejected = given(order).when(pay)
     expect(() => rejected.then({ events: [] })).toThrow('it is rejected with {"reason":"There is no such order."}')
-    expect(() => rejected.thenRejected({ reason: 'Sold out.' })).toThrow(/Sold out/)
-    const failed = given(order, [{ type: 'Created' }]).when({ ...pay, amount: -1 })
+    expect(() => rejected.thenRejected({ reason: 'It exists.' })).toThrow(/It exists/)
+    const failed = given(order, [{ type: 'Created' }]).when({ type: 'Pay', orderId: '1', amount: -1 })
     expect(() => failed.then({ events: [] })).toThrow('An amount cannot be negative')
     expect(() => failed.thenState(open)).toThrow('An amount cannot be negative')
+  })
+
+  it('IF-T2 knows which timers are set, so that their cancellation is seen', () => {
+    const created = [{ type: 'Created' }] as const
+    const expected = { events: [{ type: 'Paid', amount: 5 }], effects: [{ type: 'ship' }] } as const
+    given(order, created).when(pay).then(expected)
+    given(order, created, { timers: ['payment', 'other'] })
+      .when(pay)
+      .then({ ...expected, cancelled: ['payment'] })
+  })
+
+  it('IF-T2 refuses an input that has no type or names no instance, unless it comes from timers and effects', () => {
+    const untyped = (input: unknown) => given(order).when(input as never)
+    expect(() => untyped({ type: 'Pay', amount: 5 })).toThrow(
+      /The id of decider "order".*It was read from an input "Pay"/,
+    )
+    expect(() => untyped({ kind: 'Pay' })).toThrow('Got an object without a type')
+    expect(() => untyped({ type: 5 })).toThrow('Got the type 5')
+    given(order).when({ type: 'Late' }).thenRejected({ reason: 'There is no such order.' })
+  })
+
+  it('says how the time of a timer is given, if it is a text', () => {
+    const hasty = decider('hasty', {
+      initial: () => 0,
+      evolve: (count, _event: { type: 'Gone' }) => count + 1,
+      decide: (_count, input: In) => decision({ type: 'Gone' }).timer('again', '1h' as never, input),
+      id: 'id',
+    })
+    expect(() => given(hasty).when(go).then({ events: [] })).toThrow(
+      /The time of a timer is \{ after: '1h' \}.*Got "1h"/,
+    )
   })
 
   it('is no promise, and says so to those who await it', async () => {
@@ -108,6 +139,19 @@ describe('the laws', () => {
     expect(() => checkLaws(lucky, [go])).toThrow('decide used Math.random()')
     const moody = broken({ evolve: (count) => count + (new Date().getTime() > 0 ? 1 : 2) })
     expect(() => checkLaws(moody, [go])).toThrow('new Date() was used')
+  })
+
+  it('name evolve if it changes its state, as impure', () => {
+    const mutating = decider('mutating', {
+      initial: () => ({ count: 0 }),
+      evolve: (state, _event: { type: 'Gone' }) => {
+        state.count += 1
+        return state
+      },
+      decide: (_state, _input: In) => decision({ type: 'Gone' }),
+      id: 'id',
+    })
+    expect(() => checkLaws(mutating, [go])).toThrow(/law "pure".*evolve changed its arguments/)
   })
 
   it('name what differs between two calls, and between two folds', () => {

@@ -46,12 +46,38 @@ describe('an error in a decider', () => {
     expect(saidOf(`id: 'orderId', ${decide}, ${effects}`)).toMatch(/an input that decide takes/)
   })
 
-  it('IF-A2 IF-A3 says that inputs have no field in common for the id, or which type of input has none', () => {
+  it('IF-A2 IF-A3 says which inputs lack the field of the id, and which types of input have none', () => {
     const decide = `decide: (_: number, _input: { type: 'A'; a: string } | { type: 'B' }) => decision({ type: 'Closed' })`
     expect(saidOf(`${decide}, id: (input) => input.a`)).toMatch(
       /Property 'a' does not exist on type '\{ type: "B"; \}'/,
     )
-    expect(saidOf(`${decide}, id: { A: 'a' }`)).toMatch(/IdByType|Property 'B' is missing/)
+    expect(saidOf(`${decide}, id: 'a'`)).toContain(
+      `'not every input has this field: say for which it is null': "{ '*': 'a', B: null }"`,
+    )
+    expect(saidOf(`${decide}, id: 'aa'`)).toContain(`'no input has this field, as a text': "aa"`)
+    expect(saidOf(`${decide}, id: { A: 'a' }`)).toMatch(/Property 'B' is missing/)
+    expect(saidOf(`${decide}, id: { '*': 'a', C: null }`)).toContain(`'no input has this type': "C"`)
+    expect(saidOf(`${decide}, id: { '*': 'a', B: null }`)).toBe('')
+  })
+
+  it('IF-A2 names the id that is missing, and the schema that does not fit, also if functions are written in place', () => {
+    const inPlace = `
+      initial: () => 0, evolve: (count, event: Event) => (event.type === 'Closed' ? count : 0),
+      decide: (_, _input: Input) => decision({ type: 'Closed' })`
+    expect(saidOf(inPlace)).toMatch(/Property 'id' is missing/)
+    expect(saidOf(inPlace)).not.toContain('Typed')
+    const schema = `input: z.object({ type: z.literal('Close'), orderId: z.number() })`
+    const wrong = compile(
+      `import { z } from 'zod'\n${head}\n decider('order', { ${schema}, id: 'orderId', ${inPlace} })`,
+    )
+    expect(wrong[0]).toMatch(/ZodObject.* is not assignable to type 'Schema<.*, Input>'/)
+  })
+
+  it('names what decide has to return', () => {
+    for (const result of [`({ type: 'Closed' })`, `[{ type: 'Closed' }]`, `{ decision({ type: 'Closed' }) }`]) {
+      const said = saidOf(`id: 'orderId', decide: (_: number, _input: Input) => ${result}`)
+      expect(said, result).toContain(`is not assignable to type 'DecisionOrReject'`)
+    }
   })
 
   it('IF-A15 names the rejection that is not declared', () => {

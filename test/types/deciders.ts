@@ -1,6 +1,8 @@
 // What the compiler makes of deciders: what it infers, and what it refuses. Never run.
 
 import { z } from 'zod'
+import type { Holdfast } from 'holdfast'
+import { checkLaws, given } from 'holdfast/testing'
 import { decider, decision, reject, type Decider, type Outcome } from '../../src/deciders/index.ts'
 import { expectType, type Equal } from './expect-type.ts'
 
@@ -179,3 +181,62 @@ mayReject.cancelTimer('a')
 // @ts-expect-error -- it never rejects
 const never: Outcome<Event> = reject('no')
 void never
+
+// A caller passes an input as it is before the schema, and none that comes only from timers and effects.
+
+const metered = decider('metered', {
+  input: z.object({
+    type: z.literal('Add'),
+    id: z.string(),
+    by: z.coerce.number<string>(),
+    why: z.string().default(''),
+  }),
+  event: z.object({ type: z.literal('Added'), by: z.number() }),
+  initial: () => 0,
+  evolve: (count, event) => count + event.by,
+  decide: (_count, input) => decision({ type: 'Added', by: input.by + input.why.length }),
+  id: 'id',
+})
+const ticking = decider('ticking', {
+  initial: () => 0,
+  evolve: (count, _event: { type: 'Ticked' }) => count + 1,
+  decide: (count, _input: { type: 'Wind'; id: string } | { type: 'Tick' }) =>
+    count > 9 ? reject('worn') : decision({ type: 'Ticked' }).timer({ after: '1s' }, { type: 'Tick' }),
+  id: { '*': 'id', Tick: null },
+})
+export async function call(holdfast: Holdfast): Promise<void> {
+  await holdfast.execute(metered, { type: 'Add', id: '1', by: '5' })
+  // @ts-expect-error -- the schema takes a text
+  await holdfast.execute(metered, { type: 'Add', id: '1', by: 5, why: '' })
+  await holdfast.enqueue(ticking, { type: 'Wind', id: '1' })
+  await holdfast.start(ticking, { type: 'Wind', id: '1' })
+  // @ts-expect-error -- it comes from a timer
+  await holdfast.execute(ticking, { type: 'Tick' })
+  // @ts-expect-error -- it comes from a timer
+  await holdfast.enqueue(ticking, { type: 'Tick' })
+}
+
+// IF-T2: the test kit knows the types, too, and takes what decide takes.
+
+given(ticking, [{ type: 'Ticked' }])
+  .when({ type: 'Tick' })
+  .then({ events: [{ type: 'Ticked' }], timers: [{ after: 1000, input: { type: 'Tick' } }] })
+  .thenState(2)
+  .thenRejected('worn')
+given(metered).when({ type: 'Add', id: '1', by: 5, why: '' })
+checkLaws(ticking, [{ type: 'Tick' }])
+// @ts-expect-error -- no such event
+given(ticking, [{ type: 'Tickled' }])
+// @ts-expect-error -- no such input
+given(ticking).when({ type: 'Tack' })
+const decided = given(ticking).when({ type: 'Tick' })
+// @ts-expect-error -- no such event
+decided.then({ events: [{ type: 'Tickled' }] })
+// @ts-expect-error -- no such effect
+decided.then({ events: [{ type: 'Ticked' }], effects: [{ type: 'ring' }] })
+// @ts-expect-error -- another type of state
+decided.thenState('2')
+// @ts-expect-error -- no such rejection
+decided.thenRejected('wron')
+// @ts-expect-error -- no such input
+checkLaws(ticking, [{ type: 'Tack' }])

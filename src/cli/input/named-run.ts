@@ -1,4 +1,4 @@
-// The one run that a command takes: by its id, or by its business key and type.
+// The one run that a command takes: by its id, by its business key and type, or as an instance of a decider by its id and type.
 
 import type { Command } from 'commander'
 import { HoldfastError } from '../../core/errors/error.ts'
@@ -12,6 +12,7 @@ import type { WorkflowModule } from './workflow-module.ts'
 
 export interface NameOptions {
   readonly key?: string
+  readonly id?: string
   readonly type?: string
 }
 
@@ -19,7 +20,8 @@ export function addNameOptions(command: Command): Command {
   return command
     .argument('[run]', 'the id of the run')
     .option('--key <key>', 'the business key of the run, instead of its id')
-    .option('--type <type>', 'with --key: the type of the run')
+    .option('--id <id>', 'the id of an instance of a decider, as its inputs name it')
+    .option('--type <type>', 'with --key or --id: the type of the run')
 }
 
 export interface NamedRun {
@@ -35,13 +37,25 @@ export async function openRun(
   looks: Pick<Need, 'onlyLooks' | 'migrate'> = {},
 ): Promise<NamedRun> {
   const need = { store: 'existing', ...looks } as const
-  const { key, type } = options
-  if (id !== undefined && key !== undefined) throw usage('A run is named by its id or by --key, not by both.')
+  const { key, type, id: instance } = options
+  if ([id, key, instance].filter((one) => one !== undefined).length > 1) {
+    throw usage('A run is named by its id, by --key or by --id, not by both.')
+  }
   if (id !== undefined) return { id: checkRunId(id), ...(await call.open(need)) }
-  if (key === undefined) throw usage('Which run? Name it by its id, or by --key <key> with --type <type>.')
-  if (type === undefined) throw usage('A key alone names no run: add its --type <type>.')
+  const named = key ?? instance
+  if (named === undefined) throw usage('Which run? Name it by its id, or by --key <key> with --type <type>.')
+  if (type === undefined)
+    throw usage(`${key === undefined ? 'An id of an instance' : 'A key'} alone names no run: add its --type <type>.`)
   const opened = await call.open(need)
-  return { holdfast: opened.holdfast, id: await idByKey(opened, key, type) }
+  const find = key === undefined ? idOfInstance : idByKey
+  return { holdfast: opened.holdfast, id: await find(opened, named, type) }
+}
+
+async function idOfInstance({ holdfast }: Opened, id: string, type: string): Promise<string> {
+  const [run] = (await holdfast.find({ type, idempotencyKey: id, limit: 1 })).runs
+  if (run !== undefined) return run.id
+  const message = `There is no instance ${quoted(id)} of ${quoted(type)} in this store.`
+  throw new HoldfastError('RUN_NOT_FOUND', message, { details: { type, id } })
 }
 
 /** There is no run of that type with that key: says so and, if the key may lack its field, what to do. */
@@ -49,6 +63,14 @@ export function noRunWithKey({ module }: Pick<Opened, 'module'>, key: string, ty
   const hint = hintFor(module, key, type)
   const message = `There is no run of ${quoted(type)} with the key ${quoted(key)} in this store.`
   return new HoldfastError('RUN_NOT_FOUND', hint === null ? message : `${message} ${hint}`, { details: { key, type } })
+}
+
+/** An instance of a decider has this id, which is another thing than a business key. */
+function noKeyButId(key: string, type: string): HoldfastError {
+  const message =
+    `There is no run of ${quoted(type)} with the key ${quoted(key)} in this store, but one with that id. ` +
+    'Did you mean --id instead of --key?'
+  return new HoldfastError('RUN_NOT_FOUND', message, { details: { key, type } })
 }
 
 /** What to do if a key that was named on the command line finds nothing; null if it is complete. */
@@ -61,7 +83,10 @@ export function hintFor(module: WorkflowModule | null, key: string, type: string
 async function idByKey({ holdfast, module }: Opened, key: string, type: string): Promise<string> {
   const live = await holdfast.find({ key, type, status: runStatuses.filter((status) => !isTerminal(status)), limit: 2 })
   const [first, second] = live.runs.length > 0 ? live.runs : (await holdfast.find({ key, type, limit: 1 })).runs
-  if (first === undefined) throw noRunWithKey({ module }, key, type)
+  if (first === undefined) {
+    const instance = (await holdfast.find({ type, idempotencyKey: key, limit: 1 })).runs.length > 0
+    throw instance ? noKeyButId(key, type) : noRunWithKey({ module }, key, type)
+  }
   if (second !== undefined) {
     const which = `${first.id} and ${second.id}`
     throw usage(

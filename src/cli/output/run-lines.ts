@@ -33,26 +33,36 @@ export function runLines(
     { title: 'RUN' },
     { title: 'STATUS', colour: colourOfStatus },
     { title: 'TYPE', least: 16 },
+    { title: 'ID', least: 10, dispensable: 2 },
     { title: 'KEY', least: 10, dispensable: 2 },
     { title: 'AGE', dispensable: 4 },
     { title: 'TOOK', dispensable: 5 },
     { title: 'PAUSED FOR', least: 12, dispensable: 1, colour: () => 'yellow' },
     { title: 'ERROR', least: 16, dispensable: 3, colour: () => 'red' },
+    { title: 'PARENT', dispensable: 6 },
   ]
   const rows = runs.map((run) => [
     visible(run.id),
     run.status,
     visible(run.type) + (run.version === 1 ? '' : ` v${run.version}`),
+    visible(instanceIdOf(run)),
     run.key === null ? '' : visible(run.key),
     formatMs(Math.max(0, now - run.createdAt.getTime())),
     run.endedAt === null ? '' : formatMs(run.endedAt.getTime() - run.createdAt.getTime()),
     run.pause === null ? '' : pauseSummary(run.pause.reason, run.pause.note),
     run.lastError === null ? '' : visible(run.lastError),
+    run.parentId === null ? '' : visible(run.parentId),
   ])
   // An empty column only takes room from the others.
   const used = columns.map((_, at) => at < 3 || rows.some((row) => row[at] !== ''))
   const only = <Cell>(cells: readonly Cell[]): Cell[] => cells.filter((_, at) => used[at])
   return table(only(columns), rows.map(only), width, paint)
+}
+
+/** The id of the instance of a decider, also for the runs of its effects. Of other runs it is their idempotency key. */
+function instanceIdOf({ idempotencyKey, metadata }: RunView): string {
+  const { id, effect } = metadata
+  return typeof effect === 'string' && typeof id === 'string' ? id : (idempotencyKey ?? '')
 }
 
 /**

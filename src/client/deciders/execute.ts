@@ -5,6 +5,7 @@ import type { Definition } from '../../core/definition/definition.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
 import { checkKey } from '../../core/model/key.ts'
 import { assertNotPure } from '../../core/runtime/pure-call.ts'
+import { inspected } from '../../core/text/inspect.ts'
 import { checkOptions, shown } from '../../core/text/suggest.ts'
 import { notDecider } from '../../engine/deciders/cached-instance.ts'
 import type { Engine } from '../../engine/engine.ts'
@@ -45,7 +46,7 @@ export async function decided(engine: Engine, { definition, id, input, command }
  */
 export function withOwnState({ events, state }: { readonly events: readonly unknown[]; readonly state: unknown }) {
   let own: { readonly state: unknown } | null = null
-  return {
+  const answer = {
     outcome: 'accepted' as const,
     events: events.map(copied),
     get state(): unknown {
@@ -53,6 +54,9 @@ export function withOwnState({ events, state }: { readonly events: readonly unkn
       return own.state
     },
   }
+  // `console.log(answer)` shows the state, and not that it is read later.
+  Object.defineProperty(answer, inspected, { value: () => ({ ...answer }) })
+  return answer
 }
 
 /** What cannot be copied belongs to the author alone: an instance of a class that `evolve` has made. */

@@ -11,7 +11,7 @@ import type { InvariantCheck, RunFilter, StoreAdmin } from '../../store.ts'
 import { abortable, reading, type AbortOption } from '../abort-option.ts'
 import { checkRunCursor, checkWhole, mostOnPage } from './cursor.ts'
 import { idOf, type RunReference } from '../run-reference.ts'
-import { storedKey } from '../stored-key.ts'
+import { storedKey, warnOfInstance } from '../stored-key.ts'
 import { listedView, type RunView } from './run-view.ts'
 
 /** Everything that is given must match; of a list, any of its members. */
@@ -96,7 +96,12 @@ export async function findRuns(engine: Engine, options: FindOptions = {}): Promi
   // One more than is asked for says whether there is another page.
   const page = { limit: limit + 1, ...(after === undefined ? {} : { after }) }
   const wanted = filterOf(filter, engine)
-  return abortable('find()', abortSignal, async () => pageOf(engine, await admin.find(wanted, page), limit))
+  return abortable('find()', abortSignal, async () => {
+    const found = await admin.find(wanted, page)
+    const { key, type } = filter
+    if (found.length === 0 && key !== undefined && typeof type === 'string') warnOfInstance(engine, type, key)
+    return pageOf(engine, found, limit)
+  })
 }
 
 async function pageOf(engine: Engine, found: readonly Run[], limit: number): Promise<RunPage> {

@@ -27,7 +27,10 @@ export interface DeciderDefinition extends Definition {
 /** The types of a decider. */
 export interface DeciderTypes {
   readonly state: unknown
+  /** What callers pass: inputs that name an instance, as they are before they are checked. */
   readonly input: unknown
+  /** What `decide` takes: also what comes from timers and effects. */
+  readonly anyInput: unknown
   readonly event: unknown
   readonly effect: unknown
   readonly rejection: unknown
@@ -97,7 +100,7 @@ export interface InstanceOptions {
   /** The id of the instance, as its inputs name it. */
   readonly id: string
   readonly payloads: Payloads
-  readonly ports: Pick<Ports, 'digest' | 'random'>
+  readonly ports: Pick<Ports, 'digest' | 'random' | 'bodies'>
 }
 
 export interface DeciderInstance {

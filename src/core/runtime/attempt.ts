@@ -107,7 +107,7 @@ export class Attempt extends LazyAbortSignal implements StepTools {
   }
 
   /** Calls the function. Its outcome is reported once, unless the attempt is closed before. */
-  run<Task>(perform: (tools: StepTools) => unknown, task: Task, by: AttemptListener<Task>): void {
+  run<Task>(perform: (tools: this) => unknown, task: Task, by: AttemptListener<Task>): void {
     void this.stepOfHoldfast(this.outcomeOf(perform), task, by)
   }
 
@@ -127,7 +127,7 @@ export class Attempt extends LazyAbortSignal implements StepTools {
   }
 
   /** A function that throws at once fails like one that rejects: later, when all other attempts of this turn have begun. */
-  private outcomeOf(perform: (tools: StepTools) => unknown): Promise<unknown> {
+  private outcomeOf(perform: (tools: this) => unknown): Promise<unknown> {
     try {
       return Promise.resolve(this.call(perform))
     } catch (error) {
@@ -136,23 +136,23 @@ export class Attempt extends LazyAbortSignal implements StepTools {
   }
 
   /** Calls the function, through the effects port if there is one. Its outcome is the caller's to report. */
-  call(perform: (tools: StepTools) => unknown): unknown {
+  call(perform: (tools: this) => unknown): unknown {
     const { scopes } = this.frame.host.ports
     if (scopes?.follows(this.frame.run.type, this.calledAs) !== true) return this.perform(perform)
     return this.followed(scopes, perform)
   }
 
   /** Separate from `call`, which would make a scope for the closure with each of the many calls that are not followed. */
-  private followed(scopes: Scopes, perform: (tools: StepTools) => unknown): unknown {
+  private followed(scopes: Scopes, perform: (tools: this) => unknown): unknown {
     return scopes.run(this, () => this.perform(perform))
   }
 
-  private perform(perform: (tools: StepTools) => unknown): unknown {
+  private perform(perform: (tools: this) => unknown): unknown {
     const { effects } = this.frame.host.ports
     if (effects === undefined) return perform(this)
     const { step, attempt, idempotencyKey } = this
     const isUndo = this.suffix !== ''
-    return effects.perform<StepTools>({ runId: this.frame.runId, step, attempt, idempotencyKey, isUndo }, this, perform)
+    return effects.perform<this>({ runId: this.frame.runId, step, attempt, idempotencyKey, isUndo }, this, perform)
   }
 
   /** The function that it calls, if it is one of that run. */

@@ -112,6 +112,8 @@ export interface Scopes {
 export interface Bodies {
   /** Calls code of a body: of a run of that type. */
   enter<Result>(type: string, work: () => Result): Result
+  /** Calls a pure function of a decider of that type: `what` is its name, such as `decide`. @default it is not distinguished */
+  readonly enterPure?: <Result>(type: string, what: string, work: () => Result) => Result
   /** Calls the engine on behalf of a body. */
   leave<Result>(work: () => Result): Result
 }

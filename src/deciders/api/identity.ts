@@ -48,6 +48,59 @@ export type IdOption<Input extends Typed> = Typed extends Input
   ? string | ((input: Input) => string) | Readonly<Record<string, string | ((input: Input) => string) | null>>
   : IdFrom<Input> | IdByType<Input> | IdWithDefault<Input>
 
+/** What an id may look like: the compiler suggests it, and types the functions in it. What does not fit, `IdChecked` explains. */
+export type IdLike<Input extends Typed> = Typed extends Input
+  ? IdOption<Input>
+  : | AnyField<Input>
+    | ((input: Input) => string)
+    | ({
+        readonly [Type in Input['type']]?:
+          TextField<InputOfType<Input, Type>> | ((input: InputOfType<Input, Type>) => string) | null
+      } & { readonly '*'?: AnyField<Input> | ((input: Input) => string) })
+
+/** The types of input that lack a field. */
+type Lacking<Input extends Typed, Field> = Input extends unknown
+  ? Field extends TextField<Input>
+    ? never
+    : Input['type']
+  : never
+
+/** What is wrong with the id, as an option that nothing fits. */
+export type IdChecked<Input extends Typed, Id> = unknown extends Id
+  ? { readonly id: NoInfer<IdOption<Input>> }
+  : Id extends string
+    ? FieldChecked<Input, Id>
+    : Id extends (...given: never[]) => unknown
+      ? unknown
+      : TypesChecked<Input, Id>
+
+type FieldChecked<Input extends Typed, Field extends string> =
+  Field extends TextField<Input>
+    ? unknown
+    : Field extends AnyField<Input>
+      ? {
+          readonly id: {
+            readonly 'not every input has this field: say for which it is null': `{ '*': '${Field}', ${Lacking<Input, Field>}: null }`
+          }
+        }
+      : { readonly id: { readonly 'no input has this field, as a text': Field } }
+
+type TypesChecked<Input extends Typed, Id> = [Exclude<keyof Id, Input['type'] | '*'>] extends [never]
+  ? '*' extends keyof Id
+    ? unknown
+    : { readonly id: Readonly<Record<Input['type'], unknown>> }
+  : { readonly id: { readonly 'no input has this type': Exclude<keyof Id, Input['type'] | '*'> } }
+
+/** The types of input that come only from timers and effects. */
+type InternalType<Id> = Id extends object
+  ? { [Type in keyof Id]: Id[Type] extends null ? Type : never }[keyof Id]
+  : never
+
+/** The inputs that callers pass: those that name an instance, as they are before the schema. */
+export type SentInput<Input, Sent, Id> = WithoutInternal<unknown extends Sent ? Input : Sent, InternalType<Id>>
+
+type WithoutInternal<Input, Internal> = Input extends { readonly type: Internal } ? never : Input
+
 type Read = string | ((input: Typed) => unknown) | null
 
 /** Reads ids, of at most 400 printable characters. Throws INVALID_INPUT. */
@@ -71,6 +124,15 @@ export function idReader(given: unknown, type: string): IdReader {
   }
 }
 
+/** Recognises the inputs that come from timers and effects only. */
+export function internalReader(given: unknown, type: string): (input: unknown) => boolean {
+  const reads = readsOf(given, `The id of decider "${type}"`)
+  return (input) => {
+    const named = typedInput(input, type)
+    return (Object.hasOwn(reads, named.type) ? reads[named.type] : reads['*']) === null
+  }
+}
+
 /** An input, if it has a type. Throws INVALID_INPUT. */
 export function typedInput(input: unknown, type: string): Typed {
   if (typeof input === 'object' && input !== null && typeof (input as Partial<Typed>).type === 'string') {
@@ -78,8 +140,13 @@ export function typedInput(input: unknown, type: string): Typed {
   }
   throw new HoldfastError(
     'INVALID_INPUT',
-    `An input of decider "${type}" must be an object with a type. Got ${shown(input)}.`,
+    `An input of decider "${type}" must be an object with a type. Got ${shownInput(input)}.`,
   )
+}
+
+function shownInput(input: unknown): string {
+  if (!isPlainObject(input)) return shown(input)
+  return 'type' in input ? `the type ${shown(input['type'])}` : 'an object without a type'
 }
 
 function readsOf(given: unknown, where: string): Readonly<Record<string, Read>> {

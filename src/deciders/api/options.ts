@@ -7,7 +7,7 @@ import type { Duration } from '../../core/definition/duration.ts'
 import type { Retry } from '../../core/definition/retry.ts'
 import type { Schema } from '../../core/definition/schema.ts'
 import type { Typed } from './decision.ts'
-import type { IdOption } from './identity.ts'
+import type { IdChecked, IdLike, IdOption } from './identity.ts'
 import type { EffectOf, EventOf, InputLiteral, StateLiteral, TimerInputOf } from './outcome-types.ts'
 
 /** All that `decide` may know besides its state and its input. */
@@ -57,7 +57,8 @@ export type EffectOptions<Effect extends Typed, Input extends Typed> = {
   readonly [Type in Effect['type']]: EffectOption<Extract<Effect, { readonly type: Type }>, Input>
 }
 
-export interface DeciderOptions<State, Input extends Typed, Event extends Typed, Outcome> {
+/** All options besides those that the compiler checks in a way of their own. */
+interface OwnOptions<State, Input extends Typed, Event extends Typed, Outcome> {
   /** The state of an instance of which nothing has happened yet. */
   readonly initial: () => State
   /**
@@ -67,8 +68,6 @@ export interface DeciderOptions<State, Input extends Typed, Event extends Typed,
   readonly evolve: (state: State, event: Event) => NoInfer<State> | StateLiteral
   /** What follows from an input: a `decision`, or a rejection. It is pure: `now` is all that it may know besides. */
   readonly decide: (state: State, input: Input, tools: DecideTools) => Outcome
-  /** Which instance an input is for: the name of its field, a function, or one of these for each type of input. */
-  readonly id: NoInfer<IdOption<Input>>
   /** Whether the instance is over. Its timers are cancelled then, and effects that were asked for are still performed. @default never */
   readonly isTerminal?: (state: State) => boolean
   /**
@@ -86,8 +85,6 @@ export interface DeciderOptions<State, Input extends Typed, Event extends Typed,
   readonly onDeadTimer?: (timer: DeadTimer<Input>, error: unknown) => NoInfer<Input> | InputLiteral | void
   /** Recognises repeated inputs that have no command id of their own. @default only command ids are known */
   readonly dedup?: DedupOptions
-  /** Checks the inputs of callers; the decider gets the output of the schema. Any Standard Schema library. */
-  readonly input?: Schema<unknown, Input>
   /** Checks events when they are decided and when they are read. Its checks are synchronous. */
   readonly event?: Schema<unknown, Event>
   /** Instances keep the version that they began with. @default 1 */
@@ -101,6 +98,31 @@ export interface DeciderOptions<State, Input extends Typed, Event extends Typed,
   readonly snapshotEvery?: number | null
   /** Each of its instances has these. */
   readonly tags?: readonly string[]
+}
+
+export interface DeciderOptions<State, Input extends Typed, Event extends Typed, Outcome> extends OwnOptions<
+  State,
+  Input,
+  Event,
+  Outcome
+> {
+  /** Which instance an input is for: the name of its field, a function, or one of these for each type of input. */
+  readonly id: NoInfer<IdOption<Input>>
+  /** Checks the inputs of callers; the decider gets the output of the schema. Any Standard Schema library. */
+  readonly input?: Schema<unknown, Input>
+}
+
+/** The same, as the compiler infers types from it. The id may be missing at first: it is asked for when `decide` was read. */
+interface InferredOptions<State, Input extends Typed, Event extends Typed, Outcome, Sent> extends OwnOptions<
+  State,
+  Input,
+  Event,
+  Outcome
+> {
+  /** Which instance an input is for: the name of its field, a function, or one of these for each type of input. */
+  readonly id?: NoInfer<IdLike<Input>>
+  /** Checks the inputs of callers; the decider gets the output of the schema. Any Standard Schema library. */
+  readonly input?: Schema<Sent, Input>
 }
 
 /**
@@ -137,13 +159,16 @@ type TimersChecked<Input, Outcome> =
           }
         }
 
-/** The options, and what does not fit between them. */
-export type CheckedOptions<State, Input extends Typed, Event extends Typed, Outcome> = DeciderOptions<
+type IdCheckedLate<Input extends Typed, Outcome, Id> = Unread extends EventOf<Outcome> ? unknown : IdChecked<Input, Id>
+
+/** The options, and what does not fit between them. `Id` is unknown if there is none. */
+export type CheckedOptions<State, Input extends Typed, Event extends Typed, Outcome, Sent, Id> = InferredOptions<
   State,
   Input,
   Event,
-  Outcome
-> &
+  Outcome,
+  Sent
+> & { readonly id?: Id } & IdCheckedLate<Input, Outcome, Id> &
   HandlersChecked<Outcome> &
   EventsChecked<Event, Outcome> &
   TimersChecked<Input, Outcome>

@@ -2,8 +2,8 @@
 
 import type { Decision, Rejected, Typed } from './decision.ts'
 
-/** Whatever `decide` may return. */
-export type AnyOutcome = Decision<Typed, Typed, Typed> | Rejected
+/** Whatever `decide` may return. Its name stands in errors where something else is returned: it says what to call. */
+export type DecisionOrReject = Decision<Typed, Typed, Typed> | Rejected
 
 /** The events that it returns. */
 export type EventOf<Outcome> = Outcome extends Decision<infer Event, Typed, Typed> ? Event : never

@@ -4,7 +4,7 @@ import { toMs } from '../../core/definition/duration.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
 import { checkKey } from '../../core/model/key.ts'
 import type { TimerMeta } from '../../core/model/entry.ts'
-import { shown } from '../../core/text/suggest.ts'
+import { isPlainObject, shown } from '../../core/text/suggest.ts'
 import type { TimerTime } from '../api/decision.ts'
 import { unkeyed } from '../fold/timers.ts'
 
@@ -13,6 +13,12 @@ const longestMs = 36_525 * 86_400_000
 
 /** When a timer is due. One in the past is due at once. Throws INVALID_DURATION beyond a hundred years. */
 export function timerMeta(when: TimerTime, now: number): TimerMeta {
+  if (!isPlainObject(when)) {
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `The time of a timer is { after: '1h' } or { at: new Date() }: .timer('payment', { after: '1h' }, input). Got ${shown(when)}.`,
+    )
+  }
   if (when.at === undefined) return { at: null, afterMs: toMs(when.after, 'The time of a timer') }
   const at = when.at instanceof Date ? when.at.getTime() : NaN
   if (Number.isNaN(at)) {

@@ -8,7 +8,7 @@
 //   trying  → gone     its end is committed; or the attempt failed and is repeated later, by the next claim
 //   any     → gone     the run is cancelled, paused, given back or lost
 
-import type { DeciderModel, EffectModel, EffectTools } from '../../core/definition/decider-model.ts'
+import type { DeciderModel, EffectModel } from '../../core/definition/decider-model.ts'
 import type { Claim, DepartureListener, EffectOutcome, Frame, Host } from '../../core/definition/definition.ts'
 import { afterFailure } from '../../core/definition/retry.ts'
 import type { Services } from '../../core/definition/services.ts'
@@ -16,10 +16,11 @@ import { HoldfastError, isHoldfastError } from '../../core/errors/error.ts'
 import { bug } from '../../core/errors/error.ts'
 import { isLeftToOthers } from '../../core/errors/left-to-others.ts'
 import type { AttemptMeta, Draft } from '../../core/model/entry.ts'
-import { Attempt, type AttemptListener } from '../../core/runtime/attempt.ts'
+import type { Attempt, AttemptListener } from '../../core/runtime/attempt.ts'
 import type { EffectOrigin } from '../../core/deciding/effect-run.ts'
 import { fetchPatiently } from '../../core/runtime/fetch.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
+import { EffectAttempt, type AttemptedEffect } from './effect-attempt.ts'
 import { LeavingFrame } from './leaving-frame.ts'
 
 /** The effect, and how it is performed. */
@@ -99,26 +100,18 @@ export class EffectFrame extends LeavingFrame implements Frame, AttemptListener<
   private tryOnce(): void {
     this.cancelPause = null
     const { model, type } = this.performed
-    const attempt = new Attempt(this, type, this.failures + 1)
+    const attempt = new EffectAttempt(this, this.attempted(type), this.failures + 1)
     this.attempt = attempt
     if (model.timeoutMs !== null) attempt.limit(model.timeoutMs, (error) => this.failed(null, attempt, error))
-    attempt.run(() => model.perform(this.effect, this.toolsOf(attempt)), null, this)
+    attempt.run((tools) => model.perform(this.effect, tools), null, this)
   }
 
-  private toolsOf(attempt: Attempt): EffectTools {
-    const { id } = this.origin
-    const { type } = this.performed.decider
+  private attempted(type: string): AttemptedEffect {
     return {
+      type,
       effectId: this.effectId,
-      workflow: { type, id },
-      attempt: attempt.attempt,
-      isRetry: attempt.isRetry,
-      idempotencyKey: `${type}:${id}:${this.effectId}`,
+      workflow: { type: this.performed.decider.type, id: this.origin.id },
       createdAt: new Date(this.run.createdAt),
-      get abortSignal() {
-        return attempt.abortSignal
-      },
-      heartbeat: attempt.heartbeat,
       services: this.host.services as Services,
     }
   }

@@ -43,7 +43,7 @@ const payloads = new Payloads(jsonCodec())
  */
 export function checkLaws<Types extends DeciderTypes>(
   decider: Decider<Types>,
-  inputs: Iterable<Types['input']>,
+  inputs: Iterable<Types['anyInput']>,
   { now = 0 }: LawOptions = {},
 ): void {
   const release = holdAmbient()
@@ -112,6 +112,9 @@ class Trial {
     const [answer] = answers
     if (answer?.outcome === 'failed') {
       const { cause } = answer.error
+      if (isHoldfastError(cause, 'EVENT_UNREADABLE') && isOfFrozen({ thrown: cause.cause })) {
+        throw this.broken('pure', input, `evolve changed its arguments: ${messageOf(cause.cause)}`, cause)
+      }
       if (isHoldfastError(cause, 'EVENT_UNREADABLE')) throw this.broken('total', input, cause.message, cause)
     }
     if (append.length === 0) return

@@ -22,15 +22,18 @@ export interface ExpectedTimer<Input> {
 export interface Expected<Types extends DeciderTypes> {
   readonly events: readonly Types['event'][]
   readonly effects?: readonly Types['effect'][]
-  readonly timers?: readonly ExpectedTimer<Types['input']>[]
+  readonly timers?: readonly ExpectedTimer<Types['anyInput']>[]
   /** The keys of the timers that are cancelled. */
   readonly cancelled?: readonly string[]
 }
 
 /** Some events have happened. */
 export interface Given<Types extends DeciderTypes> {
-  /** Decides an input at a time, which is 0 unless it is given. */
-  when(input: Types['input'], options?: { readonly now?: Date | number }): When<Types>
+  /**
+   * Decides an input at a time, which is 0 unless it is given. The input is what `decide` gets, and so no schema for callers
+   * checks it. Throws INVALID_INPUT if it names no instance and does not come from timers and effects only.
+   */
+  when(input: Types['anyInput'], options?: { readonly now?: Date | number }): When<Types>
 }
 
 /** An input was decided. Each method throws an AssertionError with the difference if it was decided otherwise. */
@@ -43,7 +46,12 @@ export interface When<Types extends DeciderTypes> {
   thenAlreadyCompleted(): When<Types>
 }
 
-type Tested<Types extends DeciderTypes> = Pick<Decider<Types>, 'model' | 'type'>
+export interface GivenOptions {
+  /** The keys of timers that are set and not due: only such a timer can be cancelled. @default none */
+  readonly timers?: readonly string[]
+}
+
+type Tested<Types extends DeciderTypes> = Pick<Decider<Types>, 'model' | 'rules' | 'type' | 'types'>
 
 /**
  * Begins a test of a decider: these events have happened to an instance.
@@ -57,21 +65,28 @@ type Tested<Types extends DeciderTypes> = Pick<Decider<Types>, 'model' | 'type'>
 export function given<Types extends DeciderTypes>(
   decider: Tested<Types>,
   events: readonly Types['event'][] = [],
+  { timers = [] }: GivenOptions = {},
 ): Given<Types> {
-  return { when: (input, { now = 0 } = {}) => decided(decider, events, input, Number(now)) }
+  return { when: (input, { now = 0 } = {}) => decided(decider, { events, timers }, input, Number(now)) }
+}
+
+/** What is known of the instance besides its events. */
+interface Past extends Required<GivenOptions> {
+  readonly events: readonly unknown[]
 }
 
 const runId = '00000000-0000-7000-8000-000000000000'
 
 function decided<Types extends DeciderTypes>(
-  { model, type }: Tested<Types>,
-  events: readonly unknown[],
+  { model, rules, type }: Tested<Types>,
+  past: Past,
   input: unknown,
   now: number,
 ): When<Types> {
+  if (!rules.isInternal(input)) model.idOf(input)
   const payloads = new Payloads(jsonCodec())
   const instance = openInstance(model, payloads)
-  if (events.length > 0) instance.apply(journalOf(events, payloads, now))
+  if (past.events.length + past.timers.length > 0) instance.apply(journalOf(past, payloads, now))
   const { seq } = instance
   const result = instance.decide([{ kind: 'call', input, command: null }], { now })
   const [answer] = result.answers
@@ -113,13 +128,16 @@ function openInstance(model: DeciderModel, payloads: Payloads) {
   return model.open({ runId, id: 'test', payloads, ports })
 }
 
+/** No timer of the past is due. */
+const laterMs = 365 * 86_400_000
+
 /** The journal of an instance to which these events have happened, as one decided input. */
-function journalOf(events: readonly unknown[], payloads: Payloads, at: number): readonly Entry[] {
-  const entry = (seq: number, kind: 'started' | 'event', name: string | null, value: unknown): Entry =>
+function journalOf({ events, timers }: Past, payloads: Payloads, at: number): readonly Entry[] {
+  const entry = (seq: number, kind: 'started' | 'event' | 'timer', name: string | null, value: unknown): Entry =>
     ({
       kind,
       name,
-      meta: null,
+      meta: kind === 'timer' ? { at: null, afterMs: laterMs } : null,
       data: payloads.encode(value, payloads.place(runId, seq, kind, name)),
       seq,
       at,
@@ -131,6 +149,7 @@ function journalOf(events: readonly unknown[], payloads: Payloads, at: number): 
     entry(1, 'started', null, null),
     input,
     ...events.map((event, index) => entry(index + 3, 'event', (event as { readonly type: string }).type, event)),
+    ...timers.map((key, index) => entry(events.length + index + 3, 'timer', key, null)),
   ]
 }
 

@@ -22,7 +22,9 @@ export type BodyChecks = 'error' | 'warn' | 'off'
 export interface BodyFinding {
   /** The workflow. */
   readonly type: string
-  readonly kind: 'ambient' | 'floating'
+  readonly kind: 'ambient' | 'floating' | 'impure'
+  /** The pure function of a decider that is not: `decide`. */
+  readonly inside?: string
   /** The function that it uses, `Date.now()`, or the call that it does not await, `step "charge"`. */
   readonly what: string
   /** The file, line and column; null if they are not known. */
@@ -45,11 +47,17 @@ const advice: Record<AmbientName, string> = {
   'setImmediate()': timerAdvice,
 }
 
+const pureAdvice =
+  'Take the time from { now }, the third argument of decide; what else it needs comes with the input, or from an effect.'
+
 const floatingAdvice = 'Await it, alone or in Promise.all().'
 
 /** One finding, in a sentence, and its remedy in another. */
-export function findingText({ type, kind, what, place }: BodyFinding): string {
+export function findingText({ type, kind, what, place, inside }: BodyFinding): string {
   const where = place === null ? '' : `, at ${place}`
+  if (kind === 'impure') {
+    return `${inside ?? 'A pure function'} of decider "${type}" uses ${what}${where}, and must be pure. ${pureAdvice}`
+  }
   return kind === 'floating'
     ? `The body of "${type}" never awaits ${what}${where}. ${floatingAdvice}`
     : `The body of "${type}" calls ${what} outside of a step${where}. ${advice[what as AmbientName]}`
@@ -89,7 +97,10 @@ export class BodyWatch {
   /** The port of a process; null if bodies are not checked. */
   get bodies(): Bodies | null {
     if (this.checks === 'off') return null
-    return bodiesIn((type) => ({ ...this.virtual, onUse: (use) => this.used(type, use) }))
+    const bodies = bodiesIn((type) => ({ ...this.virtual, onUse: (use) => this.used(type, use) }))
+    const enterPure: Bodies['enterPure'] = (type, inside, work) =>
+      withAmbient({ ...this.virtual, onUse: (use) => this.found({ type, kind: 'impure', inside, ...use }) }, work)
+    return { ...bodies, enterPure }
   }
 
   /** Calls code of a step, which sees the time of the test and may use the machine. */

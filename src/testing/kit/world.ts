@@ -87,7 +87,14 @@ export class World {
     opened.world = world
     try {
       const random = createSeededRandom(world.seedOf(0))
-      const ports = { clock: { ...clock, drift: 0 }, random, turns: world.turns }
+      // Inputs are decided here, too.
+      const { bodies } = world.watch
+      const ports = {
+        clock: { ...clock, drift: 0 },
+        random,
+        turns: world.turns,
+        ...(bodies === null ? {} : { bodies }),
+      }
       const holdfast = await createHoldfast({ ...world.shared, store: world.noticing(store), ports })
       world.driver = world.results.of(holdfast)
       await assertEmpty(store)

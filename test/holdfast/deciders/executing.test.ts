@@ -3,15 +3,15 @@
 import { describe, expect, it } from 'vitest'
 import { decider, decision, topic, type Holdfast } from 'holdfast'
 import { everyStore } from '../stores.ts'
-import { orderOf, type OrderInput } from './order.ts'
+import { orderOf, type OrderCall } from './order.ts'
 
-const create = (orderId: string, to?: string): OrderInput => ({
+const create = (orderId: string, to?: string): OrderCall => ({
   type: 'Create',
   orderId,
   ...(to === undefined ? {} : { to }),
 })
-const note = (orderId: string, text: string): OrderInput => ({ type: 'Note', orderId, text })
-const pay = (orderId: string, amount: number): OrderInput => ({ type: 'Pay', orderId, amount })
+const note = (orderId: string, text: string): OrderCall => ({ type: 'Note', orderId, text })
+const pay = (orderId: string, amount: number): OrderCall => ({ type: 'Pay', orderId, amount })
 
 async function kinds(holdfast: Holdfast): Promise<readonly string[]> {
   const { runs } = await holdfast.find({ type: 'order' })

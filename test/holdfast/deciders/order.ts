@@ -9,6 +9,9 @@ export type OrderInput =
   | { readonly type: 'Abandon' | 'Extend' | 'Forgive'; readonly orderId: string }
   | { readonly type: 'MailSent' | 'MailLost' | 'Late' | 'Shipped' }
 
+/** What callers may send. */
+export type OrderCall = Exclude<OrderInput, { readonly type: 'MailSent' | 'MailLost' | 'Late' | 'Shipped' }>
+
 export type OrderEvent =
   | { readonly type: 'Created' | 'Confirmed' | 'Unconfirmed' | 'Extended' | 'Forgiven' | 'Expired' | 'Shipped' }
   | { readonly type: 'Paid'; readonly amount: number }

@@ -1,12 +1,13 @@
 // `holdfast runs`: lists runs, newest first, by pages.
 
 import type { Command } from 'commander'
-import { examples, type Act } from '../../command-call.ts'
+import { didYouMean } from '../../../core/text/suggest.ts'
+import { examples, type Act, type Opened } from '../../command-call.ts'
 import { hintFor } from '../../input/named-run.ts'
 import { whole } from '../../input/option-values.ts'
 import { addFilterOptions, checkRunId, filterFrom, type FilterOptions } from '../../input/run-filter.ts'
-import type { WorkflowModule } from '../../input/workflow-module.ts'
 import { runLines } from '../../output/run-lines.ts'
+import { quoted } from '../../usage.ts'
 
 interface RunsOptions extends FilterOptions {
   readonly deleted?: boolean
@@ -14,10 +15,18 @@ interface RunsOptions extends FilterOptions {
   readonly after?: string
 }
 
-function hintsFor(module: WorkflowModule | null, { key, type = [] }: RunsOptions): readonly string[] {
+/** Why nothing may have been found: the key lacks its field, or the type is misspelt. */
+async function hintsFor({ holdfast, module }: Opened, { key, type = [] }: RunsOptions): Promise<readonly string[]> {
   const [only, second] = type
-  const hint = key === undefined || only === undefined || second !== undefined ? null : hintFor(module, key, only)
-  return hint === null ? [] : [hint]
+  if (only === undefined || second !== undefined) return []
+  const hint = key === undefined ? null : hintFor(module, key, only)
+  if (hint !== null) return [hint]
+  const recent = (await holdfast.find({ limit: 200 })).runs.map((run) => run.type)
+  const types = [...new Set([...(module?.definitions ?? []).map((definition) => definition.type), ...recent])]
+  if (types.includes(only)) return []
+  const meant = types.find((known) => known.endsWith(`.${only}`))
+  const text = meant === undefined ? didYouMean(only, types) : ` Did you mean ${quoted(meant)}?`
+  return text === '' ? [] : [text.trim()]
 }
 
 export function registerRuns(program: Command, act: Act): void {
@@ -48,10 +57,11 @@ export function registerRuns(program: Command, act: Act): void {
       ...(after === undefined ? {} : { after: checkRunId(after) }),
       ...(deleted === undefined ? {} : { deleted }),
     }
-    const { holdfast, module } = await call.open({ store: 'existing', onlyLooks: true })
+    const opened = await call.open({ store: 'existing', onlyLooks: true })
+    const { holdfast } = opened
     const { runs, next } = await holdfast.find({ ...filter, ...page })
     if (printer.isJson) return printer.json({ runs, next })
-    if (runs.length === 0) return printer.note(['No run matches.', ...hintsFor(module, options)].join(' '))
+    if (runs.length === 0) return printer.note(['No run matches.', ...(await hintsFor(opened, options))].join(' '))
     await printer.lines(runLines(runs, { width: printer.columns, paint: printer.paint, now: io.now() }))
     if (next !== null) await printer.note(`There are more. The next page: the same with --after ${next}`)
   })

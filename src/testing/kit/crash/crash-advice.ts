@@ -151,6 +151,8 @@ function advice(fault: Fault, trial: Trial<unknown>, repeated: readonly Repeated
     case 'status':
       return statusAdvice(trial)
     case 'end':
+      if (holdsKey(fault, trial)) return keyAdvice
+      return repeated.length > 0 ? repeatedAdvice(repeated) : otherAdvice(trial)
     case 'check':
       return repeated.length > 0 ? repeatedAdvice(repeated) : otherAdvice(trial)
   }
@@ -160,6 +162,19 @@ const replayAdvice =
   'the body may depend on its input and on the results of its calls of ctx, and on nothing else. Take random values and time ' +
   'from ctx.random(), ctx.uuid() and ctx.now(), put code that reads the outside world into a step, and keep no state outside ' +
   'of the function: no variable of the module, and nothing of ctx.services that changes.'
+
+/** The output contains the key of an effect, which has the number of its entry: a crash may give it another one. */
+function holdsKey({ expected, got }: Extract<Fault, { kind: 'end' }>, { attempts }: Trial<unknown>): boolean {
+  const unnumbered = (text: string): string =>
+    attempts.reduce((rest, { idempotencyKey: key }) => rest.split(key.replace(/\d+$/, '')).join('…'), text)
+  const isKept = attempts.some(({ idempotencyKey }) => got.includes(idempotencyKey))
+  return isKept && unnumbered(got).replaceAll(/…\d+/g, '…') === unnumbered(expected).replaceAll(/…\d+/g, '…')
+}
+
+const keyAdvice =
+  'the output contains an idempotency key. That of an effect ends with the number of its entry in the journal, which may be ' +
+  'another one after a crash. Leave the key out of the output, or pass ' +
+  'sameOutput: false and say in `check` what must hold.'
 
 function repeatedAdvice(repeated: readonly Repeated[]): string {
   const names = repeated.map(({ step }) => `"${step}"`).join(', ')

@@ -1,0 +1,18 @@
+// The functions of a decider, called so that a test sees what they use of the machine. Without such a test they are called
+// directly.
+
+import type { Bodies } from '../core/runtime/ports.ts'
+import type { DeciderRules } from './rules.ts'
+
+export function watchedRules(rules: DeciderRules, bodies: Bodies | undefined): DeciderRules {
+  const enterPure = bodies?.enterPure
+  if (enterPure === undefined) return rules
+  const { type, initial, evolve, decide, isTerminal } = rules
+  return {
+    ...rules,
+    initial: () => enterPure(type, 'initial', initial),
+    evolve: (state, event) => enterPure(type, 'evolve', () => evolve(state, event)),
+    decide: (state, input, tools) => enterPure(type, 'decide', () => decide(state, input, tools)),
+    isTerminal: (state) => enterPure(type, 'isTerminal', () => isTerminal(state)),
+  }
+}
