@@ -48,7 +48,14 @@ export {
   type MessageDraft,
 } from './core/model/message.ts'
 export type { Broadcast, Delivery, MessagePolicy, NewBroadcast, TopicRules } from './core/model/topic.ts'
-export type { Beat, BeatRequest, HeldClaim, ReleasedLease } from './core/model/heartbeat.ts'
+export {
+  endedSessionKeptMs,
+  sessionsForgottenAtOnce,
+  type Beat,
+  type BeatRequest,
+  type HeldClaim,
+  type ReleasedLease,
+} from './core/model/heartbeat.ts'
 export {
   afterOthers,
   choreOrder,

@@ -168,6 +168,11 @@ export const statementPlan = {
     { name: 'beat.session', kind: 'write', when: null },
     // A transaction of its own: whatever is locked, a session that lives is kept.
     { name: 'beat.commit', kind: 'end', when: null },
+    // Only rows of sessions that ended long ago: nothing brings these back, and nothing is leased to them, so none of this is locked.
+    { name: 'beat.old', kind: 'look', when: 'the session ends' },
+    { name: 'beat.named', kind: 'look', when: 'sessions ended long ago' },
+    { name: 'beat.forget', kind: 'write', when: 'sessions ended long ago' },
+    { name: 'beat.forget-commit', kind: 'end', when: 'a statement does not commit by itself' },
     // Judges the rows that are named, and passes over what others have locked: the next beat says it again.
     { name: 'beat.extend', kind: 'write', when: 'a deadline is to be moved' },
     { name: 'beat.extend-commit', kind: 'end', when: 'a statement does not commit by itself' },
@@ -181,6 +186,10 @@ export const statementPlan = {
     // after a wait, so a beat that came first keeps its session.
     { name: 'rescue.sessions', kind: 'write', when: null },
     { name: 'rescue.sessions-commit', kind: 'end', when: null },
+    { name: 'rescue.old', kind: 'look', when: 'a session was found dead' },
+    { name: 'rescue.named', kind: 'look', when: 'sessions ended long ago' },
+    { name: 'rescue.forget', kind: 'write', when: 'sessions ended long ago' },
+    { name: 'rescue.forget-commit', kind: 'end', when: 'a statement does not commit by itself' },
     { name: 'rescue.pick', kind: 'look', when: null },
     { name: 'rescue.candidates', kind: 'look', when: 'something was picked that is watched, or has messages' },
     // Judges the rows anew by what was picked: the same session and token. "Has no living session" would be judged by an

@@ -147,6 +147,7 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
     const now = this.clock.now()
     const { session, held = [], seeksUnknownLeases = true } = request
     const isAlive = this.tables.bounds.sessions.beat(request, now)
+    if (request.end === true) this.tables.bounds.forgetSessions(now)
     const listed = new Set(held.map(({ runId }) => runId))
     const mine = this.tables.bounds.heldBy(session).filter(({ id }) => seeksUnknownLeases || listed.has(id))
     if (isAlive) {
@@ -170,6 +171,7 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
     const unitOfWork = this.work()
     const { now } = unitOfWork
     const sessionsEnded = this.tables.bounds.sessions.endExpired(now)
+    if (sessionsEnded > 0) this.tables.bounds.forgetSessions(now)
     const lost = this.tables.bounds.toRescue(now)
     const found = lost.slice(0, request.limit)
     const rescued = rescuedTogether(found.map(({ id }) => rescueRun(unitOfWork, unitOfWork.run(id), request)))

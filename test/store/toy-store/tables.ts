@@ -29,7 +29,7 @@ export interface StoredMessage {
 
 export interface Session {
   readonly aliveUntil: number
-  readonly hasEnded: boolean
+  readonly endedAt: number | null
 }
 
 export class Tables {

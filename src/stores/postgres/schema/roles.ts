@@ -41,7 +41,7 @@ const workers: Rights = {
   runs: move,
   secrets: read,
   sequencer: 'select, update',
-  sessions: move,
+  sessions: keep,
   settings: read,
   tags: add,
   topics: move,

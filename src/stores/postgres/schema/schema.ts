@@ -368,6 +368,11 @@ export const migrations: readonly Migration[] = [
   (schema) => `
   alter table ${schema}.runs add column feed boolean not null default true;
   `,
+
+  // The sessions that have ended, for those whose rows go.
+  (schema) => `
+  create index sessions_ended on ${schema}.sessions (shard, ended_at, id) where ended_at is not null;
+  `,
 ]
 
 /** The tables of all versions: in a schema that is not ours, nothing may have these names. */

@@ -265,6 +265,11 @@ export const migrations: readonly string[] = [
   `
   alter table runs add column feed integer not null default 1;
   `,
+
+  // The sessions that have ended, for those whose rows go.
+  `
+  create index sessions_ended on sessions (shard, ended_at, id) where ended_at is not null;
+  `,
 ]
 
 /** The tables that each version brings. */
@@ -278,6 +283,7 @@ const tables: readonly (readonly string[])[] = [
   ['chores'],
   [],
   ['secrets'],
+  [],
   [],
   [],
   [],

@@ -43,7 +43,13 @@ import { expiredSql, nextSql, orphansSql, overdueSql, timedOutSql } from '../../
 import { countQuery, findQuery } from '../../../../src/stores/sqlite/read/find.ts'
 import { dueChoreSql } from '../../../../src/stores/sqlite/write/chores.ts'
 import { keyHolderSql } from '../../../../src/stores/sqlite/write/rewrite.ts'
-import { extendSql, listedSql, unknownLeasesSql } from '../../../../src/stores/sqlite/write/sessions.ts'
+import {
+  extendSql,
+  forgetSessionsSql,
+  listedSql,
+  oldSessionsSql,
+  unknownLeasesSql,
+} from '../../../../src/stores/sqlite/write/sessions.ts'
 import { knownIdsSql, takenIdempotencySql, takenKeysSql } from '../../../../src/stores/sqlite/write/start.ts'
 import type { RunFilter } from '../../../../src/store.ts'
 import { openSqliteStore } from '../../../../src/stores/sqlite/index.ts'
@@ -85,6 +91,8 @@ describe('the plan of', () => {
     ['the search for missed deadlines', overdueSql, ['runs_deadline']],
     ['the search for runs that are over time', timedOutSql, ['runs_bound_timeout']],
     ['the search for expired runs', expiredSql, ['runs_bound_expiry']],
+    ['the search for sessions that ended long ago', oldSessionsSql, ['sessions_ended']],
+    ['the end of their rows', forgetSessionsSql, ['runs_held']],
     [
       'the outlook of a rescue',
       nextSql,
