@@ -77,6 +77,7 @@ export { dueAt, type Due } from './core/model/due.ts'
 export type {
   BroadcastResult,
   KeptBroadcast,
+  TopicUse,
   UnitOfWork,
   UnreadPage,
   WaiterPage,
@@ -154,6 +155,7 @@ export {
   type ListedAnswer,
   type UnlistedAnswer,
 } from './core/rules/claims/heartbeat.ts'
+export { tidyTopic } from './core/rules/messages/unused-topics.ts'
 export { doChore, firstUnread, firstWaiters, longestFirst } from './core/rules/messages/exchange.ts'
 export { loadPage, type Loaded, type LoadRequest, type MailboxRequest } from './core/rules/claims/load.ts'
 export { loadBudgets, type LoadBudget, type LoadBudgets } from './core/rules/claims/load-budget.ts'

@@ -236,9 +236,14 @@ export const statementPlan = {
     // A transaction of its own: a page that fails must not come first again and again. What others have locked is passed over.
     { name: 'chore.pick', kind: 'write', when: null },
     { name: 'chore.pick-commit', kind: 'end', when: null },
+    // The same for a topic that nobody may use any more.
+    { name: 'chore.topic', kind: 'write', when: 'there was none to be taken' },
+    { name: 'chore.topic-commit', kind: 'end', when: 'there was none to be taken' },
     { name: 'chore.next', kind: 'look', when: 'there was none to be taken' },
     { name: 'chore.candidates', kind: 'look', when: taken },
     { name: 'chore.lock', kind: 'lock', when: taken },
+    // The insert and the lock are two statements here, and wherever topics are locked: the insert may have waited for the end of
+    // the one before, whose position its snapshot need not show.
     { name: 'chore.lock-topics', kind: 'lock', when: topics },
     // Apart from the locks: another process may have gone on with the same chore, and runs may have subscribed or gone.
     { name: 'chore.look', kind: 'look', when: taken, backTo: ['chore.candidates'] },
@@ -249,6 +254,8 @@ export const statementPlan = {
     { name: 'chore.settle', kind: 'write', when: giveUps },
     { name: 'chore.waits', kind: 'write', when: newWaits },
     { name: 'chore.broadcasts', kind: 'write', when: toTopics },
+    // The row that keeps the positions of those that are gone comes last, and nothing else locks it.
+    { name: 'chore.topics', kind: 'write', when: 'a topic was looked at' },
     { name: 'chore.chores', kind: 'write', when: 'nobody has gone on with it meanwhile' },
     { name: 'chore.feed', kind: 'write', when: fedEntries },
     { name: 'chore.commit', kind: 'end', when: taken },

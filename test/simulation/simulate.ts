@@ -94,6 +94,9 @@ const tinyPages: PageLimits = {
   passedOn: 1,
   late: 1,
   missed: 1,
+  topicWaits: 1,
+  topicRestMs: 200,
+  rememberedMs: 60_000,
 }
 
 class Simulation implements Surroundings {

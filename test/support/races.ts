@@ -9,6 +9,7 @@ import { beatRaces } from './beat-races.ts'
 import { claimRaces } from './claim-races.ts'
 import { assertGapless, assertNobodySleeps, holdersOf, kinds, startOne, times, type Race } from './race-world.ts'
 import { strangerRaces } from './stranger-races.ts'
+import { topicRaces } from './topic-races.ts'
 
 const cancel: Control = { kind: 'cancel', mode: 'cooperative', reason: null }
 const cancelNow: Control = { kind: 'cancel', mode: 'now', reason: null }
@@ -394,5 +395,6 @@ export const races: Readonly<Record<string, Race>> = {
   'a late holder against the next': zombieAgainstHolder,
   ...beatRaces,
   ...strangerRaces,
+  ...topicRaces,
   'readers of the feed against writers': readersOfTheFeed,
 }

@@ -3,6 +3,7 @@
 
 import { HoldfastError } from '../../core/errors/error.ts'
 import { nextChoreInMs, type PageLimits } from '../../core/model/chore.ts'
+import { tidyTopic } from '../../core/rules/messages/unused-topics.ts'
 import { doChore } from '../../core/rules/messages/exchange.ts'
 import type { Fate } from '../../core/model/message.ts'
 import type { Clock } from '../../core/runtime/ports.ts'
@@ -193,6 +194,11 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
     const chore = this.tables.topics.takeChore(now)
     if (chore !== undefined) {
       doChore(this.unitOfWork.at(now), chore)
+      return { worked: true, nextInMs: null }
+    }
+    const topic = this.tables.topics.takeTopic(now)
+    if (topic !== undefined) {
+      tidyTopic(this.unitOfWork.at(now), topic)
       return { worked: true, nextInMs: null }
     }
     const dues = this.tables.topics.allChores().map(({ due }) => due)

@@ -44,6 +44,7 @@ import { controlCases } from './control/control.ts'
 import { suspectCases } from './claims/suspects.ts'
 import { timeoutCases } from './claims/timeouts.ts'
 import { topicCases } from './messages/topics.ts'
+import { unusedTopicCases } from './messages/unused-topics.ts'
 import { userTransactionCases } from './runs/user-transactions.ts'
 import { undoCases } from './runs/undo.ts'
 import { wakeCases } from './commits/wake.ts'
@@ -83,6 +84,7 @@ export const storeContract: readonly ContractCase[] = [
   ...broadcastCases,
   ...queueCases,
   ...topicCases,
+  ...unusedTopicCases,
   ...unreadMessageCases,
   ...deadLetterCases,
   ...choreCases,

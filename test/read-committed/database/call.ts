@@ -32,6 +32,9 @@ import type { Transaction } from './transaction.ts'
  * `read-over-gaps`         a reader of the feed goes on behind entries that its machine does not show yet
  * `beat-behind-a-lock`     a beat moves deadlines in the transaction that keeps the session, behind the transaction that has locked a row
  * `rescue-behind-a-lock`   a rescue that has to notify others of an end waits for all of them, and all others wait with it
+ * `no-lock-on-unused-topic` a topic that nobody uses is looked at without being locked, and goes
+ * `topic-begins-anew`      a topic that begins again after it went begins at its first position
+ * `gone-topics-first`      where a topic begins is looked up before it is made, which may wait for the end of the one before
  * `end-behind-a-watcher`   an end or a broadcast waits for a stranger that has locked a run which it only notifies
  */
 export const mutations = [
@@ -50,6 +53,9 @@ export const mutations = [
   'read-over-gaps',
   'beat-behind-a-lock',
   'rescue-behind-a-lock',
+  'no-lock-on-unused-topic',
+  'topic-begins-anew',
+  'gone-topics-first',
   'end-behind-a-watcher',
 ] as const
 

@@ -37,6 +37,7 @@ import {
   rewriteObjection,
   sessionsForgottenAtOnce,
   startRun,
+  tidyTopic,
   type Capabilities,
   type Change,
   type ClaimRequest,
@@ -168,6 +169,11 @@ export class ToyStore implements Store, StoreAdmin {
     const { now } = work
     const chores = [...this.tables.chores.values()].toSorted(choreOrder)
     const chore = chores.find(({ due }) => due <= now)
+    const topic = [...this.tables.topics].find(([, { lookAt }]) => lookAt <= now)?.[0]
+    if (chore === undefined && topic !== undefined) {
+      tidyTopic(work, topic)
+      return { worked: true, nextInMs: null }
+    }
     if (chore === undefined) {
       const dues = chores.map(({ due }) => due)
       return { worked: false, nextInMs: nextChoreInMs(dues, now) }

@@ -91,7 +91,7 @@ export function createExchangeRunner(dialect: Dialect, refused: Pick<RefusedOthe
     for (const name of lockedOut.topics) lockRequest.topics.delete(name)
     const requested = new Set(lockRequest.runs)
     // Sent together, executed one after the other: the reads see the commits of the earlier lock holders.
-    const [{ runs, topics }, seen, looked] = await Promise.all([
+    const [{ runs, topics, retained }, seen, looked] = await Promise.all([
       loader.lock(x, end, lockRequest),
       look(),
       loader.look(x, end, lockRequest, lockedOut.runs),
@@ -101,7 +101,14 @@ export function createExchangeRunner(dialect: Dialect, refused: Pick<RefusedOthe
     for (const name of lockedOut.topics) lockRequest.topics.add(name)
     const ownRuns = (seen.locked ?? []).filter(({ id }) => !lockedOut.runs.has(id))
     const own = ownRuns.map((run) => [run.id, run] as const)
-    const lockedRows = { ...looked, requested, lockedOut: lockedOut.runs, runs: new Map([...runs, ...own]), topics }
+    const lockedRows = {
+      ...looked,
+      requested,
+      lockedOut: lockedOut.runs,
+      runs: new Map([...runs, ...own]),
+      topics,
+      retained,
+    }
     assertLocked(lockedRows, lockedOut.runs)
     return { seen, lockedRows, guard: new Guard(lockedOut) }
   }

@@ -62,6 +62,8 @@ export class LockRequest {
   readonly messageIds = new Map<string, Set<string>>()
   /** The topic whose late subscribers are served, and the position after which they begin. */
   late: { readonly topic: string; readonly after: WaitPosition | null } | null = null
+  /** The topic of which it is to be known whether somebody uses it. */
+  use: string | null = null
   /** A chore that is being done, as it was when it was taken. */
   chore: Chore | null = null
   /** How often it was not enough. */
@@ -141,6 +143,12 @@ export class LockRequest {
       this.ends.add(target)
       if (kind === 'end') this.targets.add(target)
     }
+  }
+
+  /** Whether somebody uses that topic is to be known. */
+  lookAtTopic(topic: string): void {
+    this.topics.add(topic)
+    this.use = topic
   }
 
   /** A run may end that has not read this. */

@@ -2,7 +2,7 @@
 // `lock-request.ts` requests them.
 
 import type { Chore } from '../../../core/model/chore.ts'
-import type { UnitOfWork, KeptBroadcast, WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
+import type { UnitOfWork, KeptBroadcast, TopicUse, WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
 import type { Message } from '../../../core/model/message.ts'
 import type { Run } from '../../../core/model/run.ts'
 import type { Broadcast } from '../../../core/model/topic.ts'
@@ -29,6 +29,10 @@ export interface LockedRows {
   readonly cutWaits: ReadonlySet<string>
   /** The positions of topics that are locked. */
   readonly topics: ReadonlyMap<string, number>
+  /** Of the topic that is being looked at. */
+  readonly use: { readonly topic: string; readonly use: Omit<TopicUse, 'retainMs'> } | null
+  /** How long topics that are locked retain what was sent to them last. */
+  readonly retained: ReadonlyMap<string, number | null>
   /** By topic and id, of those that were asked for. */
   readonly broadcasts: ReadonlyMap<string, Broadcast | undefined>
   /** By delivery and topic. */

@@ -1,6 +1,7 @@
 // The statements behind `unit-of-work-loader.ts`. Each asks one shard, is bounded by its request, and looks up every row by a
 // key or walks an index in its order: OFFSET and LIMIT inside a LATERAL keep it so under any statistics.
 
+import { defaultPageLimits } from '../../../core/model/chore.ts'
 import { statement, type Dialect, type Statement } from '../dialect.ts'
 import { broadcastColumns, choreColumns, entryColumnsOf, lockRuns, waitColumns } from '../schema/rows.ts'
 
@@ -37,6 +38,9 @@ export function loadingStatements(
     broadcastsFrom: statement(`${end}.look`, texts.broadcastsFrom),
     kept: statement(`${end}.look`, texts.kept),
     crowds: statement(`${end}.look`, texts.crowds),
+    topicWaits: statement(`${end}.look`, texts.topicWaits),
+    liveRuns: statement(`${end}.look`, texts.liveRuns),
+    oldestBroadcasts: statement(`${end}.look`, texts.oldestBroadcasts),
   })
   return Object.fromEntries(exchangeMethods.map((end) => [end, of(end)])) as Record<ExchangeMethod, LoadingStatements>
 }
@@ -74,11 +78,16 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
 
     // In the order of their names, as the locks.
     makeTopics: `
-    insert into ${schema}.topics (shard, name)
-    select $1::smallint, id from (select distinct id from ${ids} order by id) as requested on conflict do nothing`,
+    insert into ${schema}.topics (shard, name, look_at)
+    select $1::smallint, id, ${now} + ${defaultPageLimits.topicRestMs}
+    from (select distinct id from ${ids} order by id) as requested on conflict do nothing`,
 
+    // A topic that has given no position is at the highest of those that are gone. Apart from the insert, which may have waited for
+    // the end of the one before: this sees what that one left.
     lockTopics: `
-    select topic.name, topic.position from (select distinct id from ${ids} order by id) as requested cross join lateral (
+    select topic.name, topic.retain_ms, case when topic.position > 0 then topic.position else coalesce((
+      select gone.position from ${schema}.topics as gone where gone.shard = $1::smallint and gone.name = ''), 0) end as position
+    from (select distinct id from ${ids} order by id) as requested cross join lateral (
       select * from ${schema}.topics as topic
       where topic.shard = $1::smallint and topic.name = requested.id for no key update) as topic`,
 
@@ -170,6 +179,28 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
       select target, run_id from ${schema}.waits as wait
       where wait.shard = $1::smallint and wait.kind = 'topic' and wait.target = requested.topic
         and wait.run_id = locked.id::uuid and wait.effect = 'notify' offset 0) as wait`,
+
+    // Whether somebody uses a topic: the first waits, and the first broadcast. Neither is locked.
+    topicWaits: `
+    select ${waitColumns('wait')}
+    from json_to_recordset($2::text::json) as requested (topic text, most bigint) cross join lateral (
+      select * from ${schema}.waits as wait
+      where wait.shard = $1::smallint and wait.kind = 'topic' and wait.target = requested.topic and wait.delivery is not null
+      order by wait.opened_at, wait.run_id limit requested.most) as wait`,
+
+    liveRuns: `
+    select run.id from ${ids} cross join lateral (
+      select run.id from ${schema}.runs as run
+      where run.shard = $1::smallint and run.id = requested.id::uuid and run.ended_at is null and run.deleted_at is null
+      offset 0) as run`,
+
+    oldestBroadcasts: `
+    select broadcast.topic, broadcast.position, broadcast.id, broadcast.delivery, '' as data, null as policy, broadcast.at,
+      broadcast.expires_at, broadcast.taken_by, broadcast.delivered_to
+    from ${ids} cross join lateral (
+      select * from ${schema}.broadcasts as broadcast
+      where broadcast.shard = $1::smallint and broadcast.topic = requested.id
+      order by broadcast.position limit 1) as broadcast`,
 
     broadcasts: `
     select ${broadcastColumns('broadcast')}

@@ -9,6 +9,7 @@ import { firstWaiters, longestFirst } from '../../../core/rules/messages/exchang
 import type {
   UnitOfWork,
   KeptBroadcast,
+  TopicUse,
   UnreadPage,
   WaiterPage,
   WaitRow,
@@ -22,6 +23,7 @@ import { SubscriberCounts } from '../../subscriber-counts.ts'
 import type { Appended, Put } from './pending-writes.ts'
 import type { LockedRows, LastEntry } from './locked-rows.ts'
 import { Missing } from './lock-request.ts'
+import { keyOf, listOf } from './wait-keys.ts'
 
 export class PostgresUnitOfWork implements UnitOfWork {
   readonly now: number
@@ -50,6 +52,10 @@ export class PostgresUnitOfWork implements UnitOfWork {
   readonly positions = new Map<string, number>()
   readonly takenBroadcasts: { readonly topic: string; readonly position: number; readonly by: string }[] = []
   readonly forgotten = new Map<string, number>()
+  /** How long topics to which something is sent retain it. */
+  readonly retained = new Map<string, number>()
+  /** Topics that were looked at, and when the next look comes; null if they go. */
+  readonly topics = new Map<string, { readonly lookAt: number | null }>()
   /** Runs that a session holds, and that have got messages. */
   readonly messageArrived = new Set<string>()
 
@@ -196,6 +202,22 @@ export class PostgresUnitOfWork implements UnitOfWork {
     return position
   }
 
+  topicUse(topic: string): TopicUse | undefined {
+    const { use, retained } = this.lockedRows
+    if (use?.topic !== topic || !this.lockedRows.topics.has(topic)) {
+      throw new Missing((lockRequest) => lockRequest.lookAtTopic(topic))
+    }
+    return { ...use.use, retainMs: retained.get(topic) ?? null }
+  }
+
+  deleteTopic(topic: string): void {
+    this.topics.set(topic, { lookAt: null })
+  }
+
+  lookAtTopic(topic: string, lookAt: number): void {
+    this.topics.set(topic, { lookAt })
+  }
+
   broadcast(topic: string, id: string): Broadcast | undefined {
     const key = `${topic} ${id}`
     const sent = this.sent.get(key)
@@ -317,11 +339,12 @@ export class PostgresUnitOfWork implements UnitOfWork {
     this.deletedWaits.set(key, wait)
   }
 
-  addBroadcast(broadcast: Broadcast): void {
+  addBroadcast(broadcast: Broadcast, retainMs: number): void {
     const { topic, id, delivery, takenBy, position } = broadcast
     const key = `${delivery} ${topic}`
     this.sent.set(`${topic} ${id}`, broadcast)
     this.positions.set(topic, position)
+    this.retained.set(topic, retainMs)
     if (takenBy === null && !this.lockedRows.cutBacklogs.has(key)) this.backlogOf(key)?.push(broadcast)
   }
 
@@ -373,12 +396,4 @@ export class PostgresUnitOfWork implements UnitOfWork {
     this.backlogs.set(key, backlog)
     return backlog
   }
-}
-
-function keyOf({ kind, target, runId, effect }: WaitRow): string {
-  return `${kind} ${effect} ${runId} ${target}`
-}
-
-function listOf({ kind, delivery }: WaitRow): 'run' | Delivery {
-  return kind === 'run' ? 'run' : (delivery ?? 'all')
 }

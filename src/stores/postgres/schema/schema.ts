@@ -373,6 +373,16 @@ export const migrations: readonly Migration[] = [
   (schema) => `
   create index sessions_ended on ${schema}.sessions (shard, ended_at, id) where ended_at is not null;
   `,
+
+  // When to look whether somebody uses a topic, and for how long it keeps what was sent to it. The row with an empty name has the
+  // highest position of all topics of its shard that are gone, and is not looked at. A client that does not know it would begin such a
+  // topic at its first position again: it is admitted no more.
+  (schema) => `
+  alter table ${schema}.topics add column retain_ms bigint;
+  alter table ${schema}.topics add column look_at bigint default 0;
+  create index topics_look on ${schema}.topics (shard, look_at, name) where look_at is not null;
+  update ${schema}.settings set value = '13' where shard = 0 and name = 'min-client';
+  `,
 ]
 
 /** The tables of all versions: in a schema that is not ours, nothing may have these names. */

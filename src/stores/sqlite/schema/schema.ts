@@ -270,6 +270,14 @@ export const migrations: readonly string[] = [
   `
   create index sessions_ended on sessions (shard, ended_at, id) where ended_at is not null;
   `,
+
+  // When to look whether somebody uses a topic, and for how long it keeps what was sent. The row with an empty name has the highest
+  // position of all topics that are gone, and is not looked at.
+  `
+  alter table topics add column retain_ms integer;
+  alter table topics add column look_at integer default 0;
+  create index topics_look on topics (shard, look_at, name) where look_at is not null;
+  `,
 ]
 
 /** The tables that each version brings. */
@@ -283,6 +291,7 @@ const tables: readonly (readonly string[])[] = [
   ['chores'],
   [],
   ['secrets'],
+  [],
   [],
   [],
   [],

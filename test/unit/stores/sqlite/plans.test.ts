@@ -41,7 +41,8 @@ import { knownSql } from '../../../../src/stores/sqlite/write/deliver.ts'
 import { messagePageSql, namedMessagesSql } from '../../../../src/stores/sqlite/read/read.ts'
 import { expiredSql, nextSql, orphansSql, overdueSql, timedOutSql } from '../../../../src/stores/sqlite/write/rescue.ts'
 import { countQuery, findQuery } from '../../../../src/stores/sqlite/read/find.ts'
-import { dueChoreSql } from '../../../../src/stores/sqlite/write/chores.ts'
+import { dueChoreSql, dueTopicSql, nextTaskSql } from '../../../../src/stores/sqlite/write/chores.ts'
+import { oldestBroadcastSql, topicWaitsSql } from '../../../../src/stores/sqlite/write/topics.ts'
 import { keyHolderSql } from '../../../../src/stores/sqlite/write/rewrite.ts'
 import {
   extendSql,
@@ -93,6 +94,10 @@ describe('the plan of', () => {
     ['the search for expired runs', expiredSql, ['runs_bound_expiry']],
     ['the search for sessions that ended long ago', oldSessionsSql, ['sessions_ended']],
     ['the end of their rows', forgetSessionsSql, ['runs_held']],
+    ['the look for something to do', nextTaskSql, ['chores_due', 'topics_look']],
+    ['the next topic to look at', dueTopicSql, ['topics_look']],
+    ['who waits on a topic', topicWaitsSql, ['waits_longest', 'sqlite_autoindex_runs_1']],
+    ['the first broadcast that a topic keeps', oldestBroadcastSql, ['sqlite_autoindex_broadcasts_1']],
     [
       'the outlook of a rescue',
       nextSql,
