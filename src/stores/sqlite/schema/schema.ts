@@ -277,6 +277,8 @@ export const migrations: readonly string[] = [
   alter table topics add column retain_ms integer;
   alter table topics add column look_at integer default 0;
   create index topics_look on topics (shard, look_at, name) where look_at is not null;
+  insert into topics (shard, name, position)
+  select distinct 0, target, 0 from waits where shard = 0 and kind = 'topic' on conflict do nothing;
   `,
 ]
 
