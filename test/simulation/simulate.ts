@@ -95,8 +95,8 @@ const tinyPages: PageLimits = {
   late: 1,
   missed: 1,
   topicWaits: 1,
-  topicRestMs: 200,
-  rememberedMs: 60_000,
+  topicRestMs: 50,
+  rememberedMs: 600,
 }
 
 class Simulation implements Surroundings {
