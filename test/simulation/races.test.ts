@@ -20,6 +20,7 @@ const finders: Readonly<Record<Exclude<Mutation, 'no-begin-again' | 'read-over-g
   'look-then-insert': '50 starts with one key',
   'insert-and-look-in-one': '50 starts with one key',
   'keys-left-behind': 'start against the end of the run that has the key',
+  'keys-freed-early': 'starts with the key of a run that is paused',
   'no-fence': 'a late holder against the next',
   'no-recheck-on-claim': '20 claimers',
   'limit-before-lock': 'claims of one run beside a stranger who holds the first',

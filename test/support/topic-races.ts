@@ -1,5 +1,5 @@
-// Races with the end of a topic that nobody uses. Whoever begins to wait on it, or sends to it, comes before its end or after it,
-// and gets what is sent from there on, once, and at a position that no topic has given before.
+// Races with the end of a topic that nobody uses. A run that begins to wait on it, and a sender, come before its end or after it: the run
+// gets what is sent from there on, once, and at a position that no topic has given before.
 
 import assert from 'node:assert/strict'
 import { sentId } from '../../src/core/model/message.ts'

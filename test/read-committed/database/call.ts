@@ -24,6 +24,7 @@ import type { Transaction } from './transaction.ts'
  * `look-then-insert`       keys are looked up before they are taken, and no primary key stands behind it
  * `insert-and-look-in-one` who has a key is looked up in the statement that takes it
  * `keys-left-behind`       a run that ends or is removed keeps its keys
+ * `keys-freed-early`       a run that is written frees its keys, although it lives
  * `no-fence`               a commit does not ask who holds the run
  * `no-recheck-on-claim`    a claim leases what it picked without judging it anew
  * `limit-before-lock`      a claim picks as many as it wants, and then finds some of them locked
@@ -45,6 +46,7 @@ export const mutations = [
   'look-then-insert',
   'insert-and-look-in-one',
   'keys-left-behind',
+  'keys-freed-early',
   'no-fence',
   'no-recheck-on-claim',
   'limit-before-lock',

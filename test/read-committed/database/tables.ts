@@ -34,7 +34,7 @@ export interface TopicRow {
   /** That of the last broadcast. */
   readonly position: number
   readonly retainMs: number | null
-  /** When to look next whether somebody uses it. */
+  /** When to look next whether it is in use. */
   readonly lookAt: number | null
 }
 

@@ -17,7 +17,7 @@ interface Kept {
   position: number
   broadcasts: Broadcast[]
   retainMs: number | null
-  /** When to look next whether somebody uses it. */
+  /** When to look next whether it is in use. */
   lookAt: number
 }
 

@@ -62,7 +62,7 @@ export class LockRequest {
   readonly messageIds = new Map<string, Set<string>>()
   /** The topic whose late subscribers are served, and the position after which they begin. */
   late: { readonly topic: string; readonly after: WaitPosition | null } | null = null
-  /** The topic of which it is to be known whether somebody uses it. */
+  /** The topic that is looked at, to see whether it is in use. */
   use: string | null = null
   /** A chore that is being done, as it was when it was taken. */
   chore: Chore | null = null
@@ -145,7 +145,7 @@ export class LockRequest {
     }
   }
 
-  /** Whether somebody uses that topic is to be known. */
+  /** That topic is looked at, to see whether it is in use. */
   lookAtTopic(topic: string): void {
     this.topics.add(topic)
     this.use = topic

@@ -5,7 +5,7 @@ import type { Chore } from '../../../core/model/chore.ts'
 import type { UnitOfWork, KeptBroadcast, TopicUse, WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
 import type { Message } from '../../../core/model/message.ts'
 import type { Run } from '../../../core/model/run.ts'
-import type { Broadcast } from '../../../core/model/topic.ts'
+import type { Broadcast, Delivery } from '../../../core/model/topic.ts'
 import type { Crowd } from './lock-request.ts'
 
 export type LastEntry = ReturnType<UnitOfWork['lastEntry']>
@@ -49,4 +49,14 @@ export interface LockedRows {
   readonly chores: ReadonlyMap<string, Chore | undefined>
   /** The broadcasts that a chore passes on, and the later ones; or those that a subscriber missed. */
   readonly passedOn: readonly Broadcast[]
+}
+
+/** A wait by its whole key, as a unit of work keeps it. */
+export function keyOf({ kind, target, runId, effect }: WaitRow): string {
+  return `${kind} ${effect} ${runId} ${target}`
+}
+
+/** The list that it stands in. */
+export function listOf({ kind, delivery }: WaitRow): 'run' | Delivery {
+  return kind === 'run' ? 'run' : (delivery ?? 'all')
 }

@@ -180,7 +180,7 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
       where wait.shard = $1::smallint and wait.kind = 'topic' and wait.target = requested.topic
         and wait.run_id = locked.id::uuid and wait.effect = 'notify' offset 0) as wait`,
 
-    // Whether somebody uses a topic: the first waits, and the first broadcast. Neither is locked.
+    // Whether a topic is in use: the first waits, and the first broadcast. Neither is locked.
     topicWaits: `
     select ${waitColumns('wait')}
     from json_to_recordset($2::text::json) as requested (topic text, most bigint) cross join lateral (

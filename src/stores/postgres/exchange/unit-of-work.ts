@@ -21,9 +21,8 @@ import type { Run } from '../../../core/model/run.ts'
 import type { Broadcast, Delivery } from '../../../core/model/topic.ts'
 import { SubscriberCounts } from '../../subscriber-counts.ts'
 import type { Appended, Put } from './pending-writes.ts'
-import type { LockedRows, LastEntry } from './locked-rows.ts'
+import { keyOf, listOf, type LockedRows, type LastEntry } from './locked-rows.ts'
 import { Missing } from './lock-request.ts'
-import { keyOf, listOf } from './wait-keys.ts'
 
 export class PostgresUnitOfWork implements UnitOfWork {
   readonly now: number

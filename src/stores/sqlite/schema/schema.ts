@@ -266,14 +266,10 @@ export const migrations: readonly string[] = [
   alter table runs add column feed integer not null default 1;
   `,
 
-  // The sessions that have ended, for those whose rows go.
+  // The sessions that have ended; when to look whether a topic is in use, and for how long it keeps its broadcasts. The row with
+  // an empty name has the highest position of all topics that are gone, and is not looked at.
   `
   create index sessions_ended on sessions (shard, ended_at, id) where ended_at is not null;
-  `,
-
-  // When to look whether somebody uses a topic, and for how long it keeps what was sent. The row with an empty name has the highest
-  // position of all topics that are gone, and is not looked at.
-  `
   alter table topics add column retain_ms integer;
   alter table topics add column look_at integer default 0;
   create index topics_look on topics (shard, look_at, name) where look_at is not null;
@@ -293,7 +289,6 @@ const tables: readonly (readonly string[])[] = [
   ['chores'],
   [],
   ['secrets'],
-  [],
   [],
   [],
   [],
