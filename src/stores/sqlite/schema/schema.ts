@@ -272,6 +272,9 @@ export const migrations: readonly string[] = [
   create index sessions_ended on sessions (shard, ended_at, id) where ended_at is not null;
   alter table topics add column retain_ms integer;
   alter table topics add column look_at integer default 0;
+  -- For lists of runs of a type. No change of a run changes it, so only a start pays for it. The condition is true of every row:
+  -- only a query that repeats it uses the index, which Turso would otherwise take where a run is looked up by its id.
+  create index runs_type on runs (shard, type, id) where created_at >= 0;
   create index topics_look on topics (shard, look_at, name) where look_at is not null;
   insert into topics (shard, name, position)
   select distinct 0, target, 0 from waits where shard = 0 and kind = 'topic' on conflict do nothing;

@@ -192,7 +192,7 @@ describe('the plan of', () => {
     ['runs_parent (shard=? AND parent_id=?', { parentId: 'a', version: 1 }],
     ['runs_idempotency (shard=? AND idempotency_key=?', { idempotencyKey: 'a', types: ['a'] }],
     ['sqlite_autoindex_runs_1 (shard=? AND id=?', { ids: ['a', 'b'], statuses: ['failed'] }],
-    ['sqlite_autoindex_runs_1 (shard=?', { types: ['a'], statuses: ['failed'] }],
+    ['runs_type (shard=? AND type=?', { types: ['a'], statuses: ['failed'] }],
   ]
 
   it.each(finds)('SW-O3 a find and a count go along %s for %j', (index, filter) => {
@@ -204,6 +204,27 @@ describe('the plan of', () => {
       expect(plan.filter((line) => walksAll.test(line))).toEqual([])
     }
   })
+
+  it.each([1, 3])(
+    'SW-O3 a find and a count of %i types walk the index of each, in its order, and no further than a page',
+    (count) => {
+      const types = ['a', 'b', 'c'].slice(0, count)
+      for (const filter of [
+        { types },
+        { types, statuses: ['failed'] },
+        { types, createdFrom: 1, version: 2 },
+      ] as const) {
+        for (const { sql, values } of [findQuery(filter, { limit: 5, after: 'x' }), countQuery(filter, 5)]) {
+          const plan = planOf(sql, values)
+          const searches = plan.filter((line) => line.includes('runs'))
+          expect(searches).toHaveLength(count)
+          for (const line of searches) expect(line).toContain('runs_type (shard=? AND type=?')
+          expect(sql.split('limit ?').length - 1).toBeGreaterThanOrEqual(count)
+          if (count === 1) expect(plan.join()).not.toContain('TEMP B-TREE')
+        }
+      }
+    },
+  )
 
   it('a page of a find is walked in its order and sorts nothing', () => {
     for (const filter of [{}, { tag: 'a' }, { key: 'a' }, { parentId: 'a' }, { statuses: ['failed'] }] as const) {
