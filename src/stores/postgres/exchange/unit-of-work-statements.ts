@@ -15,7 +15,7 @@ export type LoadingStatements = Readonly<Record<keyof Texts | 'candidatesOfTopic
 
 /** By the method for which they are executed. */
 export function loadingStatements(
-  dialect: Pick<Dialect, 'schema' | 'now'>,
+  dialect: Pick<Dialect, 'schema' | 'now' | 'isSpread'>,
 ): Readonly<Record<ExchangeMethod, LoadingStatements>> {
   const texts = loadingTexts(dialect)
   const of = (end: ExchangeMethod): LoadingStatements => ({
@@ -47,7 +47,7 @@ export function loadingStatements(
 
 const ids = 'json_array_elements_text($2::text::json) as requested (id)'
 
-function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
+function loadingTexts({ schema, now, isSpread }: Pick<Dialect, 'schema' | 'now' | 'isSpread'>) {
   const requested = 'id uuid, after bigint, messages bigint, at bigint, run uuid, waits bigint'
   const runs = `json_to_recordset($2::text::json) as requested (${requested})`
   // In order along the index of unread messages: this many, however many there are, and however many were read.
@@ -76,10 +76,11 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
 
     lockRuns: lockRuns(schema),
 
-    // In the order of their names, as the locks.
+    // In the order of their names, as the locks. Citus would not execute an insert that reads a clock as it is: there the first look at a
+    // topic comes soon.
     makeTopics: `
     insert into ${schema}.topics (shard, name, look_at)
-    select $1::smallint, id, ${now} + ${defaultPageLimits.topicRestMs}
+    select $1::smallint, id, ${isSpread ? '0' : `${now} + ${defaultPageLimits.topicRestMs}`}
     from (select distinct id from ${ids} order by id) as requested on conflict do nothing`,
 
     // A topic that has given no position is at the highest of those that are gone. Apart from the insert, which may have waited for
