@@ -29,6 +29,7 @@ const finders: Readonly<Record<Exclude<Mutation, 'no-begin-again' | 'read-over-g
   'rescue-behind-a-lock': 'rescue against a stranger who has a parent',
   'end-behind-a-watcher': 'an end against a stranger who has a watcher and a child',
   'no-lock-on-unused-topic': 'a run that begins to wait against the end of its topic',
+  'queue-without-its-lock': 'runs that come to a queue against its end',
   'topic-begins-anew': 'a broadcast against the end of its topic',
   'gone-topics-first': 'a broadcast against the end of its topic',
   'lock-and-stamp-in-one': 'readers of the feed against writers',

@@ -1,5 +1,6 @@
-// Races with the end of a topic that nobody uses. A run that begins to wait on it, and a sender, come before its end or after it: the run
-// gets what is sent from there on, once, and at a position that no topic has given before.
+// Races with the end of a topic that nobody uses. A run that begins to wait on it, and a sender, come before its end or after
+// it: the run gets what is sent from there on, once, and at a position that no topic has given before. What is sent to a queue
+// goes to one run, whichever row of the queue the runs have locked.
 
 import assert from 'node:assert/strict'
 import { sentId } from '../../src/core/model/message.ts'
@@ -58,7 +59,33 @@ const sendAgainstEnd: Race = async (world) => {
   await assertBothThere(world, held)
 }
 
+/** A run comes to a queue that goes; when it has made sure that the queue is there, another one and a sender begin it anew. */
+const takersAgainstEnd: Race = async (world) => {
+  const { commit, deliver, broadcast, clock, executed, hold, mailbox, run, store } = world
+  const queue: TopicRules = { name: 'queue', delivery: 'one', retainMs: 0 }
+  const one = { kind: 'topic', ...queue } as const
+  const come = (held: Held): Promise<Committed> =>
+    commit(held, { outbound: { starts: [], watches: [one], unwatches: [] } })
+  const [first, second] = [await hold(), await hold()]
+  await come(first)
+  await commit(first, { outbound: { starts: [], watches: [], unwatches: [one] } })
+  await clock.advance(dayMs + 1)
+  const before = executed.length
+  const begun = async (): Promise<void> => {
+    while (!executed.includes('commit.lock-topics', before)) await run(first.runId)
+  }
+  await world.atOnce<unknown[]>(
+    () => store.doChores(),
+    () => come(first),
+    () => begun().then(() => deliver(broadcast({ id: 'a', topic: queue }))),
+    () => begun().then(() => come(second)),
+  )
+  const messages = [...(await mailbox(first.runId)), ...(await mailbox(second.runId))]
+  assert.deepEqual(messages.map(sentId), ['a'], 'one of them takes it')
+}
+
 export const topicRaces: Readonly<Record<string, Race>> = {
   'a run that begins to wait against the end of its topic': waitAgainstEnd,
   'a broadcast against the end of its topic': sendAgainstEnd,
+  'runs that come to a queue against its end': takersAgainstEnd,
 }

@@ -34,6 +34,7 @@ import type { Transaction } from './transaction.ts'
  * `beat-behind-a-lock`     a beat moves deadlines in the transaction that keeps the session, behind the transaction that has locked a row
  * `rescue-behind-a-lock`   a rescue that has to notify others of an end waits for all of them, and all others wait with it
  * `no-lock-on-unused-topic` a topic that nobody uses is looked at without being locked, and goes
+ * `queue-without-its-lock` a run takes from a queue that went and began anew after the run had made sure that it is there
  * `topic-begins-anew`      a topic that begins again after it went begins at its first position
  * `gone-topics-first`      where a topic begins is looked up before it is made, which may wait for the end of the one before
  * `end-behind-a-watcher`   an end or a broadcast waits for a stranger that has locked a run which it only notifies
@@ -56,6 +57,7 @@ export const mutations = [
   'beat-behind-a-lock',
   'rescue-behind-a-lock',
   'no-lock-on-unused-topic',
+  'queue-without-its-lock',
   'topic-begins-anew',
   'gone-topics-first',
   'end-behind-a-watcher',

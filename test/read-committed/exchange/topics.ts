@@ -33,6 +33,11 @@ export class Topics {
     throw new Overtaken(`Topic ${topic} is reached and not locked`)
   }
 
+  private needQueue(topic: string): void {
+    if (!this.x.is('queue-without-its-lock')) return this.need(topic)
+    this.touched.add(topic)
+  }
+
   position(topic: string): number {
     this.need(topic)
     return this.positions.get(topic) ?? this.lent.topics.get(topic)?.position ?? 0
@@ -56,7 +61,7 @@ export class Topics {
   }
 
   backlog(topic: string, delivery: Delivery, now: number, view: Snapshot): readonly Broadcast[] {
-    this.need(topic)
+    this.needQueue(topic)
     return this.all(topic, view).filter((one) => one.delivery === delivery && !isOver(one, now) && !this.isTaken(one))
   }
 
@@ -86,7 +91,7 @@ export class Topics {
   }
 
   take(broadcast: Broadcast, runId: string): void {
-    this.need(broadcast.topic)
+    this.needQueue(broadcast.topic)
     this.taken.set(sentText(broadcast), runId)
   }
 
