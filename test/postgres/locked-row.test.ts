@@ -96,6 +96,42 @@ describe('a run whose row is locked by another transaction', { timeout: 120_000 
     },
   )
 
+  it('makes claims that meet many of them begin further on, behind no urgent run, and none is forgotten', async () => {
+    const { url, schema } = await migratedSchema()
+    const { bench, store } = await opened({ url, schema })
+    await store.start(Array.from({ length: 60 }, () => bench.newRun()))
+    const user = await lockerOf(url, schema, null)
+    await user.query(`select 1 from ${schema}.runs where shard = 0 for update`)
+    await store.start(Array.from({ length: 240 }, () => bench.newRun()))
+    const claimed = new Set<string>()
+    for (let turn = 0; turn < 12; turn += 1) {
+      const urgent = [await bench.start({ priority: 1 }), await bench.start({ priority: 2 })].map(({ id }) => id)
+      const { runs } = await bench.claim({ limit: 10 })
+      expect(runs.slice(0, 2).map(({ id }) => id)).toEqual(urgent.toReversed())
+      for (const { id } of runs) claimed.add(id)
+    }
+    await user.query('rollback')
+    for (let more = true; more;) {
+      const next = await bench.claim({ limit: 10 })
+      for (const { id } of next.runs) claimed.add(id)
+      more = next.runs.length > 0
+    }
+    expect(claimed.size).toBe(300 + 2 * 12)
+  })
+
+  it('is found at once when it is free, also behind the last run that a claim of all got', async () => {
+    const { url, schema } = await migratedSchema()
+    const { bench } = await opened({ url, schema })
+    const [first, second] = [await bench.start(), await bench.start()]
+    const user = await lockerOf(url, schema, null)
+    await user.query(`update ${schema}.runs set due = due - case id when $1 then 60000 else 30000 end`, [first.id])
+    await user.query('commit; begin')
+    await user.query(`select 1 from ${schema}.runs where id = $1 for update`, [second.id])
+    expect((await bench.claim({ limit: 5 })).runs.map(({ id }) => id)).toEqual([first.id])
+    await user.query('rollback')
+    expect((await bench.claim({ limit: 5 })).runs.map(({ id }) => id)).toEqual([second.id])
+  })
+
   it.each([40, 500])('%i suspects of them keep nobody from the next one that is claimed apart', async (count) => {
     const { url, schema } = await migratedSchema()
     const { bench, store } = await opened({ url, schema })

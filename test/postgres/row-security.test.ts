@@ -1,9 +1,11 @@
 // Row-level security on the tables of a store: a process that opens it under a role that policies apply to gets a warning, a run whose journal
 // they hide is left alone more and more, and rescues that they refuse are said.
 
+import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { workflow } from 'holdfast'
 import { openPostgresStore } from 'holdfast/postgres'
+import { createContractBench } from '../../src/testing/contract/bench.ts'
 import { until } from '../support/until.ts'
 import { keepLines } from '../holdfast/open.ts'
 import { underRole } from './under-role.ts'
@@ -50,6 +52,36 @@ describe('a store whose tables have policies', { timeout: 60_000 }, () => {
     await ask(`alter role ${role} superuser`)
     expect(await warningsAt(store)).toEqual([])
     await ask(`alter role ${role} nosuperuser`)
+  })
+})
+
+describe('a run that a policy refuses to every claim', { timeout: 60_000 }, () => {
+  it('stops no claim that begins behind the runs that others hold', async () => {
+    const { store: url, schema, ask } = await underRole([], 1)
+    const store = await openPostgresStore({ url, listen: false, connections: 4 })
+    onTestFinished(() => store.close())
+    const bench = createContractBench({ store, clock: { now: () => Date.now(), advance: () => undefined } })
+    const start = (count: number) => store.start(Array.from({ length: count }, () => bench.newRun()))
+    await start(330)
+    await bench.start({ key: 'forbidden' })
+    await start(300)
+    await ask(
+      `alter table ${schema}.runs enable row level security`,
+      `create policy refusing on ${schema}.runs using (true) with check (coalesce(key, '') <> 'forbidden')`,
+    )
+    const address = new URL(url)
+    address.search = ''
+    const user = new Client({ connectionString: String(address) })
+    await user.connect()
+    onTestFinished(() => user.end())
+    await user.query('begin')
+    await user.query(
+      `select 1 from (select id, row_number() over (order by due, id) as nth from ${schema}.runs) as first
+      inner join ${schema}.runs as run on run.id = first.id where nth <= 300 and nth % 3 > 0 for update of run`,
+    )
+    let leased = 0
+    for (let claims = 0; claims < 50; claims += 1) leased += (await bench.claim({ limit: 10 })).runs.length
+    expect(leased).toBe(430)
   })
 })
 

@@ -1,5 +1,6 @@
 // Explains every call of the store over a backlog under vitest, in the states in which statistics and kept plans can be.
 
+import { setTimeout } from 'node:timers/promises'
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openPostgresStore } from '../../src/stores/postgres/index.ts'
@@ -67,7 +68,17 @@ export function runPlans(title: string, sizes: BacklogSizes, beginning: Beginnin
       // anew marks what is gone for those who come after.
       const first = calls.filter(({ name }) => name === 'start 1' || name.startsWith('rescue'))
       for (const call of first) await explain(opened, call, `${turn} before`)
-      for (const call of calls) for (const done of await explain(opened, call, turn)) wrong.push(...excess(call, done))
+      for (const call of calls) {
+        const look = async (which: string): Promise<readonly string[]> =>
+          (await explain(opened, call, which)).flatMap((done) => excess(call, done))
+        let found = await look(turn)
+        // As long as a transaction of another test is open, in whatever database, no look marks what is gone, and each steps over
+        // all of it. A plan that reads too much does so every time.
+        for (const began = Date.now(); found.length > 0 && Date.now() - began < minutes; await setTimeout(200)) {
+          found = await look(`${turn} ${Date.now()}`)
+        }
+        wrong.push(...found)
+      }
       return wrong
     }
 

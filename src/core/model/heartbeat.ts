@@ -4,8 +4,8 @@
 import type { Lease, ControlRequest } from './run.ts'
 
 /**
- * For so long a store keeps the row of a session that has ended. A first heartbeat, a claim or a start that was sent before the end
- * arrives within that time, and finds that the session has ended.
+ * For so long a store keeps the row of a session that has ended. A first heartbeat, a claim or a start that was sent before
+ * the end arrives within that time, and finds that the session has ended.
  */
 export const endedSessionKeptMs = 24 * 60 * 60 * 1_000
 

@@ -165,7 +165,7 @@ export class PostgresStore implements Store, StoreAdmin, StoreEndHints, StoreLim
     this.dialect = dialect
     this.startQueries = createStartQueries(dialect)
     this.keyQueries = createKeyQueries(dialect)
-    this.claimQueries = createClaimQueries(dialect, { monotonic, onRefused })
+    this.claimQueries = createClaimQueries(dialect, { monotonic, random: parts.random, onRefused })
     this.shardLookQueries = createShardLookQueries(dialect)
     this.readQueries = createReadQueries(dialect)
     this.lockedCommitQueries = createLockedCommitQueries(dialect, exchange, childrenStarting(this))

@@ -76,6 +76,8 @@ export interface LeaseValues {
   readonly limit: number
   /** How many of each type and version are picked. */
   readonly window: number
+  /** It begins behind so many runs of a type, or rounds of several types, if there are enough of the same rank. */
+  readonly offset: number
   readonly again: boolean
   /** Of several types only what is known to be next in turn is leased. */
   readonly isInTurn: boolean
@@ -160,18 +162,19 @@ export function claimStatements({ schema, now, skipLocked, isSpread }: Dialect):
   }
 
   /**
-   * The first runs of one type and version, in claim order. The first eight parameters are shard, session, limit, window, the
-   * types, whether it is asked again, since when and how far ahead timed runs are looked at; for several types, the ninth is
-   * whether they are leased in turn only.
+   * The first runs of one type and version, in claim order; within a rank those behind the offset come before those in front of
+   * it. The first eight parameters are shard, session, limit, window, the types, whether it is asked again, since when and how
+   * far ahead timed runs are looked at; for several types, the next are whether they are leased in turn only, and the offset.
    */
   const pickOne = (keys: number | null): string => `
     picked as materialized (
-      select *, row_number() over (order by rank, due, id) as nth from (
-        select run.id, ${place} run.rank, run.due, 0 as "of" from ${schema}.runs as run
-        where run.shard = $1::smallint and run.type = $9::text and run.version = $10::integer
-          and run.readiness = 'ready' and ${isInTime} ${isMine(keys)}
-          and (run.rank, run.due) >= ($11::integer, $12::bigint)
-        order by run.rank, run.due, run.id ${picking}) as ready)`
+      select *, row_number() over (order by rank, stands <= $13::integer, stands) as nth from (
+        select *, row_number() over (order by rank, due, id) as stands from (
+          select run.id, ${place} run.rank, run.due, 0 as "of" from ${schema}.runs as run
+          where run.shard = $1::smallint and run.type = $9::text and run.version = $10::integer
+            and run.readiness = 'ready' and ${isInTime} ${isMine(keys)}
+            and (run.rank, run.due) >= ($11::integer, $12::bigint)
+          order by run.rank, run.due, run.id ${picking}) as ready) as standing)`
   /** Those of several, which take turns, as far as it is known whose turn it is. */
   const pickInTurns = (keys: number | null): string => `
     read as materialized (
@@ -186,13 +189,22 @@ export function claimStatements({ schema, now, skipLocked, isSpread }: Dialect):
     horizon as materialized (
       select rank, round from read where nth_of_type = $4::integer and $9::boolean order by rank, round limit 1),
     picked as materialized (
-      select *, row_number() over (order by rank, round, type_at) as nth from read
+      select *, row_number() over (order by rank, round <= $10::integer, round, type_at) as nth from read
       where not exists (select 1 from horizon) or (rank, round) <= (select rank, round from horizon))`
   /** Where the first of each type stands, and how many of it were read: a claim of one type knows that. */
   const headsOf = `(
         select pg_catalog.json_agg(
           pg_catalog.json_build_object('of', "of", 'rank', rank, 'due', due, 'picked', of_type))::text
         from (select *, count(*) over (partition by "of") as of_type from read) as head where nth_of_type = 1)`
+
+  /** The first of each type that was picked and not leased, and how many of it had to be skipped. */
+  const left = `(
+        select pg_catalog.json_agg(
+          pg_catalog.json_build_object('of', "of", 'rank', rank, 'due', due, 'skipped', skipped))::text
+        from (
+          select distinct on ("of") "of", rank, due,
+            count(*) filter (where nth <= looked.at) over (partition by "of") as skipped
+          from picked cross join looked where id not in (select id from leased) order by "of", rank, due) as first)`
 
   // Citus takes half as long to plan a statement that reads no clock: there the time is the last value.
   const last = (values: number): string => (isSpread ? `$${values + 1}::bigint` : now)
@@ -224,9 +236,7 @@ export function claimStatements({ schema, now, skipLocked, isSpread }: Dialect):
       from locked)
     select clock.now, (select count(*) from ${all}) as found, (select most from allowed) as most,
       (select due from coming) as next_due,
-      (select case when looked.at > looked.got then (
-        select pg_catalog.json_agg(pg_catalog.json_build_object('of', "of", 'rank', rank, 'due', due))::text from picked
-        where nth <= looked.at and id not in (select id from leased)) end from looked) as passed,
+      (select at - got from looked) as skipped, ${left} as not_leased,
       ${heads} as heads, leased.*,
       entry.kind, entry.name, entry.meta, entry.data, entry.at, entry.transition_id
     from clock left join leased on true left join lateral (
@@ -241,11 +251,11 @@ export function claimStatements({ schema, now, skipLocked, isSpread }: Dialect):
     first: statement(['claim.session', 'claim.pick', 'claim.lease', 'claim.next', 'claim.commit'], text),
     again: statement(['claim.pick', 'claim.lease', 'claim.next', 'claim.commit'], text),
   })
-  const ofOne = (keys: number | null): string => leasing(pickOne(keys), 'picked', 'null::text', keys, keys ?? 12)
-  const ofSeveral = (keys: number | null): string => leasing(pickInTurns(keys), 'read', headsOf, keys, keys ?? 9)
+  const ofOne = (keys: number | null): string => leasing(pickOne(keys), 'picked', 'null::text', keys, keys ?? 13)
+  const ofSeveral = (keys: number | null): string => leasing(pickInTurns(keys), 'read', headsOf, keys, keys ?? 10)
   const leases = {
-    one: { all: leaseOf(ofOne(null)), chosen: leaseOf(ofOne(13)) },
-    several: { all: leaseOf(ofSeveral(null)), chosen: leaseOf(ofSeveral(10)) },
+    one: { all: leaseOf(ofOne(null)), chosen: leaseOf(ofOne(14)) },
+    several: { all: leaseOf(ofSeveral(null)), chosen: leaseOf(ofSeveral(11)) },
   }
 
   // Suspects are due by their own time: nothing promotes them, and their crashes are counted when they begin.
@@ -317,14 +327,14 @@ export function claimStatements({ schema, now, skipLocked, isSpread }: Dialect):
   const chosenPromote = promoteOf(4)
 
   return {
-    lease({ shard, session, limit, window, again, isInTurn, selectors: types, choice, timed }) {
+    lease({ shard, session, limit, window, offset, again, isInTurn, selectors: types, choice, timed }) {
       const { first, again: second } =
         leases[types.length === 1 ? 'one' : 'several'][choice === undefined ? 'all' : 'chosen']
       const shared = [shard, session, limit, window, JSON.stringify(types), String(again), timed.since, timed.aheadMs]
       const values: (string | number | null)[] = shared
       const [only, ...others] = types
-      if (only !== undefined && others.length === 0) values.push(only.type, only.version, only.rank, only.due)
-      else values.push(String(isInTurn))
+      if (only !== undefined && others.length === 0) values.push(only.type, only.version, only.rank, only.due, offset)
+      else values.push(String(isInTurn), offset)
       if (choice !== undefined) values.push(JSON.stringify(choice))
       return { statement: again ? second : first, values }
     },

@@ -1,7 +1,8 @@
 // How far a claim looks: further than it wants, because other claims are picking the same runs at the same time, and foreign
 // transactions may have locked some. A run that is picked and not needed costs a read of its row, and no lock. So a claim looks
 // at four times as many as it wants. A claim of one type, once it is known how many claims have to skip, looks further than it
-// wants by twice that number, and by an eighth at least: a worker that is alone reads hardly more than it takes.
+// wants by twice that number, by an eighth at least and by as many again at most: a worker that is alone reads hardly more than
+// it takes, and one that meets others begins elsewhere (claim-offset.ts) instead of looking ever further.
 //
 // A claim that found nothing but what others hold looks twice as far, and again, up to a bound: a user's transaction that holds
 // the first 500 runs must not keep a worker from the next one. It keeps that window for as long as claims need it.
@@ -41,6 +42,11 @@ export class ClaimWindow {
     return each === 'share' ? share : Math.max(limit + 1, share)
   }
 
+  /** An offset of so many runs, as rounds in which each of these types has a run. */
+  rounds(shard: number, offset: number, types: number): number {
+    return Math.ceil(offset / Math.max(1, Math.min(types, this.types.get(shard) ?? 1)))
+  }
+
   /** A claim found this many types with ready runs. */
   sawTypes(shard: number, types: number): void {
     this.types.set(shard, Math.max(1, types))
@@ -53,10 +59,10 @@ export class ClaimWindow {
     return true
   }
 
-  /** A claim got runs after it had skipped this many, or has seen all. */
-  found(shard: number, passed: number): void {
+  /** A claim of so many runs got some after it had skipped this many, or has seen all. */
+  found(shard: number, passed: number, limit: number): void {
     const spare = this.spares.get(shard) ?? 0
-    this.spares.set(shard, Math.max(2 * passed, Math.floor(spare / 2)))
+    this.spares.set(shard, Math.min(Math.max(2 * passed, Math.floor(spare / 2)), limit))
     const widened = this.widened.get(shard)
     if (widened === undefined || 4 * passed > widened) return
     if (widened / 2 > leastWindow) this.widened.set(shard, Math.ceil(widened / 2))

@@ -7,6 +7,7 @@ import { isOfOneRow } from '../../../core/errors/error.ts'
 import type { Run } from '../../../core/model/run.ts'
 import type { Claimed, ClaimRequest, ClaimSelector, Fresh } from '../../../store.ts'
 import { ClaimFloors, isBefore, type WalkStart, type Place, type WalkResult } from './claim-floors.ts'
+import { ClaimOffset } from './claim-offset.ts'
 import { ClaimWindow } from './claim-window.ts'
 import { claimStatements, promotedAtOnce, type Choice } from './claim-statements.ts'
 import { statement, type Dialect } from '../dialect.ts'
@@ -48,6 +49,8 @@ interface Type extends ClaimSelector {
 
 export interface ClaimingOptions {
   readonly monotonic: () => number
+  /** At least 0 and less than 1. */
+  readonly random: () => number
   /** A policy of row-level security refuses this run to every claim: called when that is found out. */
   readonly onRefused: (runId: string, error: unknown) => void
 }
@@ -59,11 +62,12 @@ interface Look {
   readonly isInTurn?: boolean
 }
 
-export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: ClaimingOptions): ClaimQueries {
+export function createClaimQueries(dialect: Dialect, { monotonic, random, onRefused }: ClaimingOptions): ClaimQueries {
   /** By the keys that are named: a claim with other keys may find runs before the place where these claims begin. */
   const floorsBy = new Map<string, ClaimFloors>()
   const timedFloors = new TimedFloors()
   const windows = { ready: new ClaimWindow(), isolated: new ClaimWindow() }
+  const offsets = new ClaimOffset(random)
   const paces = new Map<number, WalkPace>()
   const statements = claimStatements(dialect)
   const time = statement([], `select ${dialect.now} as now, $1::smallint as shard`)
@@ -110,7 +114,7 @@ export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: C
       const runs = rows.filter((row) => row['id'] !== null).map(runOf)
       const isShort = passesOver && most !== 0 && runs.length === 0 && Number(found) >= window
       if (isShort && windows.isolated.widen(shard, window)) continue
-      if (!isShort) windows.isolated.found(shard, Number(found) - runs.length)
+      if (!isShort) windows.isolated.found(shard, Number(found) - runs.length, limit)
       const nextDue = next_due === null ? null : Number(next_due)
       return { runs, more: Number(found) > runs.length, nextDue, now: Number(time) }
     }
@@ -129,7 +133,9 @@ export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: C
     const { session, limit, keys } = request
     const floors = floorsFor(keys)
     const selectors = distinct(request.selectors)
-    const window = selectors.length === 1 ? windows.ready.ofOne(shard, limit) : windows.ready.ofEach(shard, limit, each)
+    const offset = windows.ready.rounds(shard, offsets.next(shard, Math.max(limit, 1)), selectors.length)
+    const reach = selectors.length === 1 ? windows.ready.ofOne(shard, limit) : windows.ready.ofEach(shard, limit, each)
+    const window = offset + reach
     const walkPace = paceOf(shard)
     const at = walkPace.isCut || dialect.isSpread ? Number((await x.execute(time, [shard]))[0]?.['now']) : null
     const cutAt = walkPace.isCut ? at : null
@@ -145,6 +151,7 @@ export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: C
       session,
       limit,
       window,
+      offset,
       again,
       isInTurn,
       selectors: selected,
@@ -180,7 +187,9 @@ export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: C
     // Nothing was looked at if it leased nothing because some have come due, or because its session has ended.
     const hasLooked = first['most'] !== 0
     const isShort = passesOver && hasLooked && runs.length === 0 && isCut
-    const isUnfilled = hasLooked && runs.length < limit && isCut && window <= limit
+    const skipped = Number(first['skipped'])
+    // What it had to skip, others have: no look that reads more of each type would get it.
+    const isUnfilled = hasLooked && runs.length + skipped < limit && isCut && reach <= limit
     if (hasLooked) {
       floors.saw(
         shard,
@@ -189,11 +198,8 @@ export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: C
         now,
       )
       windows.ready.sawTypes(shard, results.filter(({ picked }) => picked > 0).length)
-      if (!isShort)
-        windows.ready.found(
-          shard,
-          results.reduce((sum, { passed }) => sum + passed.length, 0),
-        )
+      if (!isShort) windows.ready.found(shard, skipped, limit)
+      offsets.skipped(shard, skipped, limit)
     } else floors.failed(shard, types)
     return { runs, fresh, more, nextDue, now, isDue: nextDue !== null && nextDue <= now, timed, isShort, isUnfilled }
   }
@@ -305,7 +311,9 @@ export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: C
           return claimed
         } catch (error) {
           if (!isOfOneRow(error) || rounds === mostRounds) throw error
-          if (!(await findRefused(transactions, shard, request))) throw error
+          // It is searched from the first run on: a claim that began further on met others.
+          const isElsewhere = offsets.reset(shard)
+          if (!(await findRefused(transactions, shard, request)) && !isElsewhere) throw error
         }
       }
     },
@@ -320,41 +328,57 @@ export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: C
 interface TypeResult {
   /** How many it picked. */
   picked: number
+  /** How many of those it tried to lock. */
+  tried: number
   head: Place | null
-  /** Those that another transaction had locked, of the runs that were looked at. */
-  readonly passed: Place[]
-  /** In the order in which they were leased. */
-  readonly leased: Place[]
+  /** The first that it picked and did not lease. */
+  left: Place | null
+  /** The last that it leased, by their places. */
+  leased: Place | null
 }
 
 /** The results of a claim for each type, in their order. */
 function resultsOf(rows: readonly Row[], types: readonly Type[]): readonly TypeResult[] {
   const [first = {}] = rows
-  const results = types.map((): TypeResult => ({ picked: 0, head: null, passed: [], leased: [] }))
+  const results = types.map((): TypeResult => ({ picked: 0, tried: 0, head: null, left: null, leased: null }))
   const resultOf = (of: number): TypeResult => results[of] as TypeResult
   const ofs = new Map(types.map(({ type, version }, of) => [`${version} ${type}`, of]))
-  for (const { of, rank, due } of placedOf(first['passed'])) resultOf(of).passed.push({ rank, due })
   for (const row of rows) {
     if (row['id'] === null) continue
     const of = types.length === 1 ? 0 : (ofs.get(`${String(row['version'])} ${String(row['type'])}`) as number)
-    resultOf(of).leased.push({ rank: Number(row['place']), due: Number(row['picked_due']) })
+    const place = { rank: Number(row['place']), due: Number(row['picked_due']) }
+    const result = resultOf(of)
+    result.tried += 1
+    if (result.leased === null || isBefore(result.leased, place)) result.leased = place
   }
-  if (types.length === 1) resultOf(0).picked = Number(first['found'])
+  for (const { of, rank, due, skipped = 0 } of placedOf(first['not_leased'])) {
+    const result = resultOf(of)
+    result.tried += skipped
+    result.left = { rank, due }
+  }
   for (const { of, rank, due, picked = 0 } of placedOf(first['heads'])) {
     Object.assign(resultOf(of), { head: { rank, due }, picked })
   }
+  if (types.length === 1) resultOf(0).picked = Number(first['found'])
   return results
 }
 
-function sightOf({ picked, head, passed, leased }: TypeResult, window: number): WalkResult {
-  const isAll = picked < window && picked === passed.length + leased.length
-  const first = passed.reduce<Place | null>((one, place) => (one === null || isBefore(place, one) ? place : one), null)
-  return { isAll, passed: first, leased: leased.at(-1) ?? null, head }
+function sightOf({ picked, tried, head, left, leased }: TypeResult, window: number): WalkResult {
+  const isAll = picked < window && picked === tried
+  // If it tried all, another transaction has locked what is left. Else it was not needed, unless it is in front of what was leased.
+  const isPassed = left !== null && (isAll || leased === null || !isBefore(leased, left))
+  return { isAll, passed: isPassed ? left : null, leased, head }
+}
+
+interface Placed extends Place {
+  readonly of: number
+  readonly picked?: number
+  readonly skipped?: number
 }
 
 /** The places of runs, each with its type. */
-function placedOf(json: unknown): readonly (Place & { readonly of: number; readonly picked?: number })[] {
-  return typeof json === 'string' ? (JSON.parse(json) as (Place & { readonly of: number })[]) : []
+function placedOf(json: unknown): readonly Placed[] {
+  return typeof json === 'string' ? (JSON.parse(json) as Placed[]) : []
 }
 
 /** One for each type and version: the first that names it. */

@@ -1,7 +1,8 @@
 // Does the chores that an end or a broadcast left: see `core/model/chore.ts`. A chore is taken in a statement of its own, so
 // that other workers take another one, and so that a page that fails does not come first again and again. Nor does a chore
 // whose run or topic another transaction has locked: it is left until it may be taken again, and the next one is done
-// meanwhile. Where there is none, a topic is looked at that nobody may use any more. Receivers whose rows are locked, or that a policy refuses to change, are skipped.
+// meanwhile. Where there is none, a topic is looked at that nobody may use any more. Receivers whose rows are locked, or that
+// a policy refuses to change, are skipped.
 
 import { choreTakenMs, nextChoreInMs, type Chore } from '../../../core/model/chore.ts'
 import { doChore } from '../../../core/rules/messages/exchange.ts'

@@ -107,6 +107,7 @@ async function statements(): Promise<readonly string[]> {
           session: 's',
           limit: 1,
           window: 1,
+          offset: 0,
           again: false,
           isInTurn: true,
           selectors,
