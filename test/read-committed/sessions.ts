@@ -52,20 +52,29 @@ async function keep(x: Execution, { session, leaseMs, opens = true, end = false 
 /** Sessions have just ended: rows of others go instead, those that ended first, unless a run still names them. */
 export async function forgetSessions(x: Execution, method: 'beat' | 'rescue'): Promise<void> {
   const { runs, sessions } = x.tables
-  const old = await x.run(`${method}.old`, (tx) => {
-    const until = x.now() - endedSessionKeptMs
-    const isOld = ({ endedAt }: SessionRow): boolean => endedAt !== null && endedAt <= until
-    const first = (a: SessionRow, b: SessionRow): number => (a.endedAt ?? 0) - (b.endedAt ?? 0) || byId(a, b)
-    return tx.select(sessions, { where: isOld, order: first }).slice(0, sessionsForgottenAtOnce)
-  })
-  if (old.length === 0) return
-  const ids = new Set(old.map(({ id }) => id))
-  const named = await x.run(`${method}.named`, (tx) => {
-    const isNamed = ({ session, status }: RunRow): boolean =>
-      session !== null && ids.has(session) && (status === 'running' || status === 'cancelling')
-    return new Set(tx.select(runs, { where: isNamed }).map(({ session }) => session))
-  })
-  const left = [...ids].filter((id) => !named.has(id))
+  const first = (a: SessionRow, b: SessionRow): number => (a.endedAt ?? 0) - (b.endedAt ?? 0) || byId(a, b)
+  const left: string[] = []
+  let last: SessionRow | undefined
+  do {
+    const after: SessionRow | undefined = last
+    const old = await x.run(`${method}.old`, (tx) => {
+      const until = x.now() - endedSessionKeptMs
+      const isOld = (row: SessionRow): boolean =>
+        row.endedAt !== null && row.endedAt <= until && (after === undefined || first(after, row) < 0)
+      return tx.select(sessions, { where: isOld, order: first }).slice(0, sessionsForgottenAtOnce)
+    })
+    if (old.length === 0) break
+    const ids = new Set(old.map(({ id }) => id))
+    const named = await x.run(`${method}.named`, (tx) => {
+      const isNamed = ({ session, status }: RunRow): boolean =>
+        session !== null && ids.has(session) && (status === 'running' || status === 'cancelling')
+      return new Set(tx.select(runs, { where: isNamed }).map(({ session }) => session))
+    })
+    left.push(...[...ids].filter((id) => !named.has(id)))
+    last = old.length < sessionsForgottenAtOnce ? undefined : old.at(-1)
+  } while (last !== undefined && left.length < sessionsForgottenAtOnce)
+  left.splice(sessionsForgottenAtOnce)
+  if (left.length === 0) return
   const query = { at: ['id', left], where: ({ endedAt }: SessionRow) => endedAt !== null, order: byId } as const
   await x.run(`${method}.forget`, (tx) => tx.delete(sessions, query))
 }

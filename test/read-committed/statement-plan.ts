@@ -170,7 +170,8 @@ export const statementPlan = {
     { name: 'beat.commit', kind: 'end', when: null },
     // Only rows of sessions that ended long ago: nothing brings these back, and nothing is leased to them, so none of this is locked.
     { name: 'beat.old', kind: 'look', when: 'the session ends' },
-    { name: 'beat.named', kind: 'look', when: 'sessions ended long ago' },
+    // Back if too few of them may go: runs name the others.
+    { name: 'beat.named', kind: 'look', when: 'sessions ended long ago', backTo: ['beat.old'] },
     { name: 'beat.forget', kind: 'write', when: 'sessions ended long ago' },
     { name: 'beat.forget-commit', kind: 'end', when: 'a statement does not commit by itself' },
     // Judges the rows that are named, and passes over what others have locked: the next beat says it again.
@@ -187,7 +188,7 @@ export const statementPlan = {
     { name: 'rescue.sessions', kind: 'write', when: null },
     { name: 'rescue.sessions-commit', kind: 'end', when: null },
     { name: 'rescue.old', kind: 'look', when: 'a session was found dead' },
-    { name: 'rescue.named', kind: 'look', when: 'sessions ended long ago' },
+    { name: 'rescue.named', kind: 'look', when: 'sessions ended long ago', backTo: ['rescue.old'] },
     { name: 'rescue.forget', kind: 'write', when: 'sessions ended long ago' },
     { name: 'rescue.forget-commit', kind: 'end', when: 'a statement does not commit by itself' },
     { name: 'rescue.pick', kind: 'look', when: null },

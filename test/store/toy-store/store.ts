@@ -127,10 +127,10 @@ export class ToyStore implements Store, StoreAdmin {
     const named = new Set([...runs.values()].flatMap(({ session }) => session ?? []))
     const old = [...sessions]
       .flatMap(([id, { endedAt }]) =>
-        endedAt !== null && endedAt <= now - endedSessionKeptMs ? [{ id, endedAt }] : [],
+        endedAt !== null && endedAt <= now - endedSessionKeptMs && !named.has(id) ? [{ id, endedAt }] : [],
       )
       .sort((a, b) => a.endedAt - b.endedAt || (a.id < b.id ? -1 : 1))
-    for (const { id } of old.slice(0, sessionsForgottenAtOnce)) if (!named.has(id)) sessions.delete(id)
+    for (const { id } of old.slice(0, sessionsForgottenAtOnce)) sessions.delete(id)
   }
 
   rescue: Store['rescue'] = this.method((work, request) => {

@@ -38,9 +38,9 @@ export class Sessions {
   /** Some of the rows go whose sessions ended long ago, unless a run still names them. */
   forget(now: number, isNamed: (id: string) => boolean): void {
     const old = [...this.sessions.values()]
-      .filter(({ endedAt }) => endedAt !== null && endedAt <= now - endedSessionKeptMs)
+      .filter(({ id, endedAt }) => endedAt !== null && endedAt <= now - endedSessionKeptMs && !isNamed(id))
       .sort((a, b) => (a.endedAt ?? 0) - (b.endedAt ?? 0) || (a.id < b.id ? -1 : 1))
-    for (const { id } of old.slice(0, sessionsForgottenAtOnce)) if (!isNamed(id)) this.sessions.delete(id)
+    for (const { id } of old.slice(0, sessionsForgottenAtOnce)) this.sessions.delete(id)
   }
 
   hasEnded(id: string): boolean {

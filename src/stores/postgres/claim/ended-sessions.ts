@@ -22,8 +22,9 @@ export function createEndedSessions(dialect: Dialect, method: 'beat' | 'rescue')
     `${method}.old`,
     `
     with clock as materialized (select ${now} as now)
-    select id from ${schema}.sessions
+    select id, ended_at from ${schema}.sessions
     where shard = $1::smallint and ended_at is not null and ended_at <= (select now from clock) - ${endedSessionKeptMs}
+      and (ended_at, id) > ($2::bigint, $3::text)
     order by ended_at, id limit ${sessionsForgottenAtOnce}`,
   )
   const named = statement(
@@ -37,18 +38,31 @@ export function createEndedSessions(dialect: Dialect, method: 'beat' | 'rescue')
     `delete from ${schema}.sessions where shard = $1::smallint and ended_at is not null and id = any(${given})`,
   )
 
+  /** The first that no run names: as many as go at once. Those that stay are passed over, a page at a time. */
+  async function unnamed(transactions: Transactions): Promise<readonly string[]> {
+    const found: string[] = []
+    for (let after: readonly [number, string] = [0, '']; ;) {
+      const rows = await transactions.alone((x) => x.execute(old, [0, ...after]))
+      if (rows.length === 0) return found
+      const ids = rows.map(({ id }) => id as string)
+      const holding = await transactions.alone((x) =>
+        Promise.all(shards.map((shard) => x.execute(named, [shard, JSON.stringify(ids)]))),
+      )
+      const held = new Set(holding.flat().map(({ session }) => session))
+      found.push(...ids.filter((id) => !held.has(id)))
+      if (rows.length < sessionsForgottenAtOnce || found.length >= sessionsForgottenAtOnce) {
+        return found.slice(0, sessionsForgottenAtOnce)
+      }
+      after = [Number(rows.at(-1)?.['ended_at']), ids.at(-1) ?? '']
+    }
+  }
+
   return {
     async forget(transactions) {
       try {
-        const rows = await transactions.alone((x) => x.execute(old, [0]))
-        if (rows.length === 0) return
-        const ids = rows.map(({ id }) => id as string)
-        const holding = await transactions.alone((x) =>
-          Promise.all(shards.map((shard) => x.execute(named, [shard, JSON.stringify(ids)]))),
-        )
-        const held = new Set(holding.flat().map(({ session }) => session))
-        const left = JSON.stringify(ids.filter((id) => !held.has(id)))
-        await transactions.alone((x) => x.execute(forget, [0, left]), `${method}.forget-commit`)
+        const ids = await unnamed(transactions)
+        if (ids.length === 0) return
+        await transactions.alone((x) => x.execute(forget, [0, JSON.stringify(ids)]), `${method}.forget-commit`)
       } catch {
         // The heartbeat or the rescue that it comes with has done its work.
       }

@@ -76,15 +76,15 @@ function loadingTexts({ schema, now, isSpread }: Pick<Dialect, 'schema' | 'now' 
 
     lockRuns: lockRuns(schema),
 
-    // In the order of their names, as the locks. Citus would not execute an insert that reads a clock as it is: there the first look at a
-    // topic comes soon.
+    // In the order of their names, as the locks. Citus would not execute an insert that reads a clock as it is: there the first
+    // look at a topic comes soon.
     makeTopics: `
     insert into ${schema}.topics (shard, name, look_at)
     select $1::smallint, id, ${isSpread ? '0' : `${now} + ${defaultPageLimits.topicRestMs}`}
     from (select distinct id from ${ids} order by id) as requested on conflict do nothing`,
 
-    // A topic that has given no position is at the highest of those that are gone. Apart from the insert, which may have waited for
-    // the end of the one before: this sees what that one left.
+    // A topic that has given no position is at the highest of those that are gone. Apart from the insert, which may have
+    // waited for the end of the one before: this sees what that one left.
     lockTopics: `
     select topic.name, topic.retain_ms, case when topic.position > 0 then topic.position else coalesce((
       select gone.position from ${schema}.topics as gone where gone.shard = $1::smallint and gone.name = ''), 0) end as position

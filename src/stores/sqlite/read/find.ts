@@ -1,6 +1,6 @@
-// Queries for people. Each begins where the filter says most: at a tag, a key, a parent, ids or types; otherwise it walks the runs
-// from the newest on until it has enough. Of several types each is walked by itself, as far as one page needs it: a rare type
-// is found among many runs, and a common one is walked no further than its page.
+// Queries for people. Each begins where the filter says most: at a tag, a key, a parent, ids or types; otherwise it walks the
+// runs from the newest on until it has enough. Of several types each is walked by itself, as far as one page needs it: a rare
+// type is found among many runs, and a common one is walked no further than its page.
 
 import type { Run } from '../../../core/model/run.ts'
 import { createdIds } from '../../../core/rules/find.ts'

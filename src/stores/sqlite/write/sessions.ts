@@ -172,15 +172,15 @@ export function endExpired({ db, now }: Batch): number {
   return ended
 }
 
+/** But for those that a run still names. */
 export const oldSessionsSql = `
-  select id from sessions indexed by sessions_ended where shard = 0 and ended_at is not null and ended_at <= ?
+  select id from sessions indexed by sessions_ended
+  where shard = 0 and ended_at is not null and ended_at <= ? and not exists (
+    select 1 from runs indexed by runs_held
+    where shard = 0 and session is not null and session = sessions.id and status in ('running', 'cancelling'))
   order by ended_at, id limit ${sessionsForgottenAtOnce}`
 
-/** But for those that a run still names. */
-export const forgetSessionsSql = `
-  delete from sessions where shard = 0 and id in (select value from json_each(?)) and not exists (
-    select 1 from runs indexed by runs_held
-    where shard = 0 and session is not null and session = sessions.id and status in ('running', 'cancelling'))`
+export const forgetSessionsSql = 'delete from sessions where shard = 0 and id in (select value from json_each(?))'
 
 /** Sessions have just ended: rows of others go instead, so that there are not more and more of them. */
 function forgetSessions(db: Connection, now: number): void {

@@ -1,7 +1,7 @@
 // Sessions: one heartbeat keeps all leases of a process, and a session that was declared dead stays dead.
 
 import assert from 'node:assert/strict'
-import { endedSessionKeptMs } from '../../../core/model/heartbeat.ts'
+import { endedSessionKeptMs, sessionsForgottenAtOnce } from '../../../core/model/heartbeat.ts'
 import { atOnce, ids } from '../bench.ts'
 import type { ContractCase } from '../contract-case.ts'
 
@@ -171,6 +171,23 @@ export const sessionCases: readonly ContractCase[] = [
       )
       await beat('other', { end: true })
       assert.equal((await beat('me')).alive, true, 'no run names it any more')
+    },
+  },
+  {
+    name: 'rows that do not go, however many, keep no row that may go from going',
+    async run({ beat, hold, clock }) {
+      for (let index = 0; index < sessionsForgottenAtOnce; index += 1) {
+        const session = `held ${index}`
+        await beat(session)
+        await hold({ lease: { session, token: 1 } })
+        await beat(session, { end: true })
+      }
+      await clock.advance(1)
+      await beat('free', { end: true })
+      await clock.advance(endedSessionKeptMs)
+      await beat('other', { end: true })
+      assert.equal((await beat('free')).alive, true, 'its row is gone')
+      assert.equal((await beat('held 0')).alive, false, 'a run names it')
     },
   },
   {
