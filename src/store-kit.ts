@@ -49,7 +49,14 @@ export {
   type MessageDraft,
 } from './core/model/message.ts'
 export type { Broadcast, Delivery, MessagePolicy, NewBroadcast, TopicRules } from './core/model/topic.ts'
-export type { Beat, BeatRequest, HeldClaim, ReleasedLease } from './core/model/heartbeat.ts'
+export {
+  endedSessionKeptMs,
+  sessionsForgottenAtOnce,
+  type Beat,
+  type BeatRequest,
+  type HeldClaim,
+  type ReleasedLease,
+} from './core/model/heartbeat.ts'
 export {
   afterOthers,
   choreOrder,
@@ -71,6 +78,7 @@ export { dueAt, type Due } from './core/model/due.ts'
 export type {
   BroadcastResult,
   KeptBroadcast,
+  TopicUse,
   UnitOfWork,
   UnreadPage,
   WaiterPage,
@@ -150,6 +158,7 @@ export {
   type ListedAnswer,
   type UnlistedAnswer,
 } from './core/rules/claims/heartbeat.ts'
+export { tidyTopic } from './core/rules/messages/unused-topics.ts'
 export { doChore, firstUnread, firstWaiters, longestFirst } from './core/rules/messages/exchange.ts'
 export { loadPage, type Loaded, type LoadRequest, type MailboxRequest } from './core/rules/claims/load.ts'
 export { loadBudgets, type LoadBudget, type LoadBudgets } from './core/rules/claims/load-budget.ts'

@@ -102,7 +102,8 @@ export interface Store {
 
   /**
    * Keeps a session alive and, with it, all its leases. The first heartbeat opens the session, before it leases anything; an
-   * ended session never comes back.
+   * ended session never comes back. Whenever sessions end, here or in a rescue, some rows of those go that ended a day ago
+   * (`endedSessionKeptMs`) and that no run names any more.
    */
   beat(request: BeatRequest): Promise<Beat>
 

@@ -77,6 +77,11 @@ export const tableInvariants = [
     about: 'Entries, messages and tags belong to a run that is there.',
   },
   {
+    name: 'nothing_without_topic',
+    kind: 'S',
+    about: 'A topic on which a run waits is there.',
+  },
+  {
     name: 'key_text_derived',
     kind: 'S',
     about:

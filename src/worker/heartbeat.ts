@@ -67,6 +67,8 @@ export class Heartbeat {
   /** A session that is given up and not ended yet. */
   private givenUp: string | null = null
   private beatAt = 0
+  /** The session of the last heartbeat that was answered: the next one need not open it. */
+  private opened: string | null = null
   /** Unknown leases are looked for in this many beats. */
   private unknownLeasesIn = unknownLeasesEvery
   /** Another transaction had locked a row that the last heartbeat was about. */
@@ -156,7 +158,13 @@ export class Heartbeat {
     const held = listener.claims()
     const seeksUnknownLeases = this.unknownLeasesIn <= 0
     this.unknownLeasesIn = (seeksUnknownLeases ? unknownLeasesEvery : this.unknownLeasesIn) - 1
-    const beatAnswer = await store.beat({ session, leaseMs, held, seeksUnknownLeases })
+    const beatAnswer = await store.beat({
+      session,
+      leaseMs,
+      opens: session !== this.opened,
+      held,
+      seeksUnknownLeases,
+    })
     const {
       alive,
       lost,
@@ -169,6 +177,7 @@ export class Heartbeat {
       now,
     } = beatAnswer
     engine.clock.observe(now)
+    this.opened = session
     if (this.stopped) return
     // The session was given up while this heartbeat was on its way: the code that did so beats for the next session.
     if (session !== engine.session) return

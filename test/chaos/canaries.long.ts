@@ -8,23 +8,6 @@ import { performChaos } from './chaos.ts'
 const seed = Number(process.env['CHAOS_SEED'] ?? Date.now() % 1_000_000)
 const minutes = 3
 
-describe('chaos with failovers to a standby that has lost touch', { timeout: 6 * 60_000 }, () => {
-  it(`names every run that was acknowledged and is lost, and doubles none (seed ${seed})`, async () => {
-    const { violations, result, dumped } = await performChaos({
-      store: 'postgres',
-      minutes: 0.7,
-      seed,
-      workers: 4,
-      plant: 'lost-touch',
-      only: ['failover'],
-      print: (line) => console.log(line),
-    })
-    expect(violations.map(({ name }) => name)).toContain('start_not_lost')
-    expect(result?.counts).toMatchObject({ doubled: 0 })
-    rmSync(dumped ?? '', { recursive: true })
-  })
-})
-
 describe('chaos over a store with a planted bug', { timeout: (minutes + 3) * 60_000 }, () => {
   it.each(['no-fence', 'blind-retry'] as const)(`finds %s (seed ${seed})`, async (plant) => {
     const { violations, command, dumped } = await performChaos({

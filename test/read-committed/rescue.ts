@@ -18,10 +18,12 @@ import { lendUnitOfWork } from './exchange/unit-of-work.ts'
 import { reading, transaction, type Execution, type Parts } from './database/call.ts'
 import { exchange } from './exchange/exchange.ts'
 import { byId, type RunRow } from './database/tables.ts'
+import { forgetSessions } from './sessions.ts'
 import type { Query, Snapshot, Transaction } from './database/transaction.ts'
 
 export async function rescue(parts: Parts, request: RescueRequest): Promise<Rescued> {
   const ended = await transaction(parts, 'rescue.sessions-commit', endExpired)
+  if (ended > 0) await transaction(parts, 'rescue.forget-commit', (x) => forgetSessions(x, 'rescue'))
   const taken = await transaction(parts, 'rescue.commit', (x) => rescueRuns(x, request))
   const { next, suspects, now } = await reading(parts, outlook)
   // What others had locked is there for the next look, soon.

@@ -91,7 +91,7 @@ export async function followKeys(
   written: readonly RunRow[],
 ): Promise<void> {
   const had = written.flatMap((row) => keysOf(before.get(row.id) as RunRow))
-  const has = written.flatMap(keysOf)
+  const has = x.is('keys-freed-early') ? [] : written.flatMap(keysOf)
   const freed = without(had, has)
   const taken = without(has, had)
   if (freed.length > 0 && !x.is('keys-left-behind')) await x.run(name, (tx) => freeKeys(x, tx, freed))

@@ -1,11 +1,12 @@
 // Who is alive. A session's row is written by its own beats and by a rescue that finds that they stopped; both are one statement
 // on one row, so one of them comes first. It is committed before anything else is asked, whatever others have locked.
 
+import { endedSessionKeptMs, sessionsForgottenAtOnce } from '../../src/core/model/heartbeat.ts'
 import { holds, type Run } from '../../src/core/model/run.ts'
 import { beatAnswer, extended } from '../../src/core/rules/claims/heartbeat.ts'
 import type { Beat, BeatRequest, HeldClaim } from '../../src/store.ts'
 import { reading, transaction, type Execution, type Parts } from './database/call.ts'
-import { byId, runOf, type RunRow } from './database/tables.ts'
+import { byId, runOf, type RunRow, type SessionRow } from './database/tables.ts'
 import type { Transaction } from './database/transaction.ts'
 
 export async function beat(parts: Parts, request: BeatRequest): Promise<Beat> {
@@ -16,6 +17,7 @@ export async function beat(parts: Parts, request: BeatRequest): Promise<Beat> {
     const isAlive = await keep(x, request)
     return [isAlive, isOne && isAlive ? await extend(x, request, false) : null] as const
   })
+  if (request.end === true) await transaction(parts, 'beat.forget-commit', (x) => forgetSessions(x, 'beat'))
   const moving = held.filter(({ extendMs, begun }) => alive && (extendMs !== null || begun !== undefined))
   const moved =
     movedWithin ??
@@ -32,13 +34,49 @@ export async function beat(parts: Parts, request: BeatRequest): Promise<Beat> {
   })
 }
 
-async function keep(x: Execution, { session, leaseMs, end = false }: BeatRequest): Promise<boolean> {
-  const { endedAt } = await x.run('beat.session', (tx) => {
+async function keep(x: Execution, { session, leaseMs, opens = true, end = false }: BeatRequest): Promise<boolean> {
+  return x.run('beat.session', async (tx) => {
     const now = x.now()
     const fresh = { id: session, aliveUntil: end ? now : now + leaseMs, endedAt: end ? now : null }
-    return tx.upsert(x.tables.sessions, fresh, (row) => (row.endedAt === null ? { ...fresh } : row))
+    const { sessions } = x.tables
+    if (opens || end) {
+      const row = await tx.upsert(sessions, fresh, (known) => (known.endedAt === null ? { ...fresh } : known))
+      return row.endedAt === null
+    }
+    // Without its row the session has ended: nothing is inserted.
+    const query = { at: ['id', [session]], where: ({ endedAt }: SessionRow) => endedAt === null, order: byId } as const
+    return (await tx.update(sessions, query, () => fresh)).length > 0
   })
-  return endedAt === null
+}
+
+/** Sessions have just ended: rows of others go instead, those that ended first, unless a run still names them. */
+export async function forgetSessions(x: Execution, method: 'beat' | 'rescue'): Promise<void> {
+  const { runs, sessions } = x.tables
+  const first = (a: SessionRow, b: SessionRow): number => (a.endedAt ?? 0) - (b.endedAt ?? 0) || byId(a, b)
+  const left: string[] = []
+  let last: SessionRow | undefined
+  do {
+    const after: SessionRow | undefined = last
+    const old = await x.run(`${method}.old`, (tx) => {
+      const until = x.now() - endedSessionKeptMs
+      const isOld = (row: SessionRow): boolean =>
+        row.endedAt !== null && row.endedAt <= until && (after === undefined || first(after, row) < 0)
+      return tx.select(sessions, { where: isOld, order: first }).slice(0, sessionsForgottenAtOnce)
+    })
+    if (old.length === 0) break
+    const ids = new Set(old.map(({ id }) => id))
+    const named = await x.run(`${method}.named`, (tx) => {
+      const isNamed = ({ session, status }: RunRow): boolean =>
+        session !== null && ids.has(session) && (status === 'running' || status === 'cancelling')
+      return new Set(tx.select(runs, { where: isNamed }).map(({ session }) => session))
+    })
+    left.push(...[...ids].filter((id) => !named.has(id)))
+    last = old.length < sessionsForgottenAtOnce ? undefined : old.at(-1)
+  } while (last !== undefined && left.length < sessionsForgottenAtOnce)
+  left.splice(sessionsForgottenAtOnce)
+  if (left.length === 0) return
+  const query = { at: ['id', left], where: ({ endedAt }: SessionRow) => endedAt !== null, order: byId } as const
+  await x.run(`${method}.forget`, (tx) => tx.delete(sessions, query))
 }
 
 /** Moves the deadlines of those that are held, and answers which. */

@@ -169,6 +169,12 @@ export const statementPlan = {
     { name: 'beat.session', kind: 'write', when: null },
     // A transaction of its own: whatever is locked, a session that lives is kept.
     { name: 'beat.commit', kind: 'end', when: null },
+    // Only rows of sessions that ended long ago: nothing brings these back, and nothing is leased to them, so none of this is locked.
+    { name: 'beat.old', kind: 'look', when: 'the session ends' },
+    // Back if too few of them may go: runs name the others.
+    { name: 'beat.named', kind: 'look', when: 'sessions ended long ago', backTo: ['beat.old'] },
+    { name: 'beat.forget', kind: 'write', when: 'sessions ended long ago' },
+    { name: 'beat.forget-commit', kind: 'end', when: 'a statement does not commit by itself' },
     // Judges the rows that are named, and passes over what others have locked: the next beat says it again.
     { name: 'beat.extend', kind: 'write', when: 'a deadline is to be moved' },
     { name: 'beat.extend-commit', kind: 'end', when: 'a statement does not commit by itself' },
@@ -182,6 +188,10 @@ export const statementPlan = {
     // after a wait, so a beat that came first keeps its session.
     { name: 'rescue.sessions', kind: 'write', when: null },
     { name: 'rescue.sessions-commit', kind: 'end', when: null },
+    { name: 'rescue.old', kind: 'look', when: 'a session was found dead' },
+    { name: 'rescue.named', kind: 'look', when: 'sessions ended long ago', backTo: ['rescue.old'] },
+    { name: 'rescue.forget', kind: 'write', when: 'sessions ended long ago' },
+    { name: 'rescue.forget-commit', kind: 'end', when: 'a statement does not commit by itself' },
     { name: 'rescue.pick', kind: 'look', when: null },
     { name: 'rescue.candidates', kind: 'look', when: 'something was picked that is watched, or has messages' },
     // Judges the rows anew by what was picked: the same session and token. "Has no living session" would be judged by an
@@ -228,9 +238,14 @@ export const statementPlan = {
     // A transaction of its own: a page that fails must not come first again and again. What others have locked is passed over.
     { name: 'chore.pick', kind: 'write', when: null },
     { name: 'chore.pick-commit', kind: 'end', when: null },
+    // The same for a topic that nobody may use any more.
+    { name: 'chore.topic', kind: 'write', when: 'there was none to be taken' },
+    { name: 'chore.topic-commit', kind: 'end', when: 'there was none to be taken' },
     { name: 'chore.next', kind: 'look', when: 'there was none to be taken' },
     { name: 'chore.candidates', kind: 'look', when: taken },
     { name: 'chore.lock', kind: 'lock', when: taken },
+    // The insert and the lock are two statements here, and wherever topics are locked: the insert may have waited for the end of
+    // the one before, whose position its snapshot need not show.
     { name: 'chore.lock-topics', kind: 'lock', when: topics },
     // Apart from the locks: another process may have gone on with the same chore, and runs may have subscribed or gone.
     { name: 'chore.look', kind: 'look', when: taken, backTo: ['chore.candidates'] },
@@ -241,6 +256,8 @@ export const statementPlan = {
     { name: 'chore.settle', kind: 'write', when: giveUps },
     { name: 'chore.waits', kind: 'write', when: newWaits },
     { name: 'chore.broadcasts', kind: 'write', when: toTopics },
+    // The row that keeps the positions of those that are gone comes last, and nothing else locks it.
+    { name: 'chore.topics', kind: 'write', when: 'a topic was looked at' },
     { name: 'chore.chores', kind: 'write', when: 'nobody has gone on with it meanwhile' },
     { name: 'chore.feed', kind: 'write', when: fedEntries },
     { name: 'chore.commit', kind: 'end', when: taken },

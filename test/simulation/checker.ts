@@ -27,6 +27,7 @@ import type { Chore } from '../../src/core/model/chore.ts'
 import type { Topics } from '../../src/stores/memory/tables/topics.ts'
 import type { Facts } from './effects.ts'
 import type { Violation } from '../../src/testing/invariants/index.ts'
+import { GivenPositions } from './given-positions.ts'
 import { isSame, numberIn, waitsForOthers } from './seen-run.ts'
 
 export interface Known extends RunState {
@@ -61,6 +62,7 @@ export class Checker implements Facts {
   private readonly topics: Topics | null
   private readonly sessions = new Map<string, Session>()
   private readonly answers: Answers
+  private readonly positions = new GivenPositions()
   private readonly storeClock: () => number
   private readonly chores: () => readonly Chore[]
 
@@ -125,7 +127,7 @@ export class Checker implements Facts {
     if (method === 'beat') this.beat(request[0] as BeatRequest, now)
     for (const row of this.rows.values()) this.look(row, method, request, now)
     this.checkKeys()
-    if (method === 'deliver' || method === 'commit' || method === 'doChores') this.checkBetween()
+    if (method === 'deliver' || method === 'commit' || method === 'doChores') this.checkBetween(method)
     this.answers.after(method, request, answer)
   }
 
@@ -200,10 +202,11 @@ export class Checker implements Facts {
     if (lost !== null) this.report(lost)
   }
 
-  private checkBetween(): void {
+  private checkBetween(method: keyof Store): void {
     if (this.topics === null) return
     const { topics } = this
     const between = { waits: topics.allWaits(), broadcasts: topics.allBroadcasts(), chores: topics.allChores() }
+    for (const violation of this.positions.check(between.broadcasts, method === 'doChores')) this.report(violation)
     for (const violation of checkExchange(between, [...this.runs.values()], this.storeNow)) this.report(violation)
   }
 

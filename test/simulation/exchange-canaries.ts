@@ -143,6 +143,28 @@ const sentTwice: StoreMutation = (store) =>
     },
   })
 
+/** A topic that nobody uses goes, and what it has given goes with it. */
+const topicBeginsAnew: StoreMutation = (store) => {
+  const { topics } = insides(store).tables
+  const right = topics.delete.bind(topics)
+  topics.delete = (topic) => {
+    right(topic)
+    Reflect.set(topics, 'gone', 0)
+  }
+  return store
+}
+
+/** The rows of topics go while they still keep something. */
+const topicGoesTooSoon: StoreMutation = (store) => {
+  const { topics } = insides(store).tables
+  const right = topics.use.bind(topics)
+  topics.use = (topic) => {
+    const use = right(topic)
+    return use === undefined ? undefined : { ...use, oldest: undefined }
+  }
+  return store
+}
+
 export const exchangeCanaries: readonly Canary[] = [
   { name: 'waits-dropped', bug: 'who gives up one wait gives up all', budget: 400, mutation: waitsDropped },
   {
@@ -184,6 +206,18 @@ export const exchangeCanaries: readonly Canary[] = [
     bug: 'what a repeated transition sends is sent again',
     budget: 400,
     mutation: sentTwice,
+  },
+  {
+    name: 'topic-begins-anew',
+    bug: 'a topic that begins again after it went begins at position 1',
+    budget: 400,
+    mutation: topicBeginsAnew,
+  },
+  {
+    name: 'topic-goes-too-soon',
+    bug: 'a topic goes with what it keeps for the next run that comes',
+    budget: 600,
+    mutation: topicGoesTooSoon,
   },
   { name: 'message-wakes-nobody', bug: 'a run sleeps on with a message', budget: 600, mutation: wakeUpLost },
 ]

@@ -21,6 +21,7 @@ const finders: Readonly<Record<Exclude<Mutation, 'no-begin-again' | 'read-over-g
   'look-then-insert': '50 starts with one key',
   'insert-and-look-in-one': '50 starts with one key',
   'keys-left-behind': 'start against the end of the run that has the key',
+  'keys-freed-early': 'starts with the key of a run that is paused',
   'no-fence': 'a late holder against the next',
   'no-recheck-on-claim': '20 claimers',
   'limit-before-lock': 'claims of one run beside a stranger who holds the first',
@@ -28,6 +29,10 @@ const finders: Readonly<Record<Exclude<Mutation, 'no-begin-again' | 'read-over-g
   'beat-behind-a-lock': 'beat against a stranger who has a row',
   'rescue-behind-a-lock': 'rescue against a stranger who has a parent',
   'end-behind-a-watcher': 'an end against a stranger who has a watcher and a child',
+  'no-lock-on-unused-topic': 'a run that begins to wait against the end of its topic',
+  'queue-without-its-lock': 'runs that come to a queue against its end',
+  'topic-begins-anew': 'a broadcast against the end of its topic',
+  'gone-topics-first': 'a broadcast against the end of its topic',
   'lock-and-stamp-in-one': 'readers of the feed against writers',
 }
 

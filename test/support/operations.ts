@@ -288,7 +288,7 @@ export class Operations {
       ...(chances.oneIn(4) ? { begun: Math.max(2, crashes) + chances.below(3) } : {}),
     }))
     if (this.isExchanging) return this.beatForEver(session, rows, claims)
-    const request: BeatRequest = { session, leaseMs: chances.pick([60, 250, 600, 2_000]) }
+    const request: BeatRequest = { session, leaseMs: chances.pick([60, 250, 600, 2_000]), opens: !chances.oneIn(4) }
     if (chances.oneIn(3)) return { method: 'beat', request }
     return { method: 'beat', request: { ...request, held: claims, end: chances.oneIn(12) } }
   }

@@ -154,6 +154,7 @@ export const plants: readonly Plant[] = [
   ['feed_complete', 'ready', setRun('feed = not feed')],
   ['feed_complete', 'continued', setRun('feed = not feed')],
   ['nothing_without_run', 'running', 'delete from runs where id = ?'],
+  ['nothing_without_topic', 'listening', addWait('topic', `'news'`, `'all'`)],
   ['key_text_derived', 'keyed', setRun(`unique_key = 'workflow idle other'`)],
   ['tags_listed', 'ready', `delete from tags where tag = 'a' and run_id = ?`],
   ['tags_listed', 'ready', `insert into tags (shard, tag, run_id) values (0, 'c', ?)`],

@@ -6,10 +6,12 @@ import type { Run } from '../../src/core/model/run.ts'
 import type { Control } from '../../src/core/rules/control.ts'
 import type { Claimed, Committed, Delivered, NewRun, Started, ControlResult } from '../../src/store.ts'
 import { beatRaces } from './beat-races.ts'
+import { keyRaces } from './key-races.ts'
 import { claimRaces } from './claim-races.ts'
 import { assertGapless, assertNobodySleeps, holdersOf, kinds, startOne, times, type Race } from './race-world.ts'
 import { strangerRaces } from './stranger-races.ts'
 import { unheldRaces } from './unheld-races.ts'
+import { topicRaces } from './topic-races.ts'
 
 const cancel: Control = { kind: 'cancel', mode: 'cooperative', reason: null }
 const cancelNow: Control = { kind: 'cancel', mode: 'now', reason: null }
@@ -61,19 +63,6 @@ function starts(changes: Partial<NewRun>, taken: Started['taken']): Race {
     }
     assert.equal(await store.count({}, 100), 1)
   }
-}
-
-const startAgainstEnd: Race = async (world) => {
-  const { store, newRun, start, control } = world
-  const old = await start({ key: 'k' })
-  const answers = await world.atOnce<(Started | ControlResult)[]>(
-    () => control(old.id, cancelNow),
-    ...times(6, () => startOne(world, newRun({ key: 'k' }))),
-  )
-  const started = answers.filter((answer) => 'created' in answer)
-  for (const { run } of started) assert.ok((await store.get([run.id]))[0], 'every answer is a run that exists')
-  assert.ok((await holdersOf(world, 'k')).length <= 1, 'one live run has the key')
-  assert.ok(started.filter(({ created }) => created).length <= 1)
 }
 
 const startsInOppositeOrder: Race = async (world) => {
@@ -380,7 +369,6 @@ export const races: Readonly<Record<string, Race>> = {
   ...claimRaces,
   '50 starts with one key': starts({ key: 'k' }, 'key'),
   '50 starts with one idempotency key': starts({ idempotencyKey: 'i' }, 'idempotency-key'),
-  'start against the end of the run that has the key': startAgainstEnd,
   'starts of two keys in opposite order': startsInOppositeOrder,
   'children with two keys in opposite order': childrenInOppositeOrder,
   'cancel against complete': cancelAgainstComplete,
@@ -396,5 +384,7 @@ export const races: Readonly<Record<string, Race>> = {
   ...beatRaces,
   ...strangerRaces,
   ...unheldRaces,
+  ...topicRaces,
+  ...keyRaces,
   'readers of the feed against writers': readersOfTheFeed,
 }

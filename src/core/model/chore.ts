@@ -63,7 +63,7 @@
 // Chores of a run are read and written under its lock, those of a topic under the lock of the topic. A worker takes a chore for a
 // few seconds, so that other workers take other chores; a page that fails is tried again after that.
 
-import type { Broadcast } from './topic.ts'
+import { rememberedMs, type Broadcast } from './topic.ts'
 
 export interface Chore {
   readonly kind: 'end' | 'messages' | 'topic' | 'late' | 'send'
@@ -112,6 +112,12 @@ export interface PageLimits {
   readonly passedOn: number
   /** Entries of the sender's journal that one page of a chore reads for what is to be delivered. */
   readonly sent: number
+  /** Waits that one look at a topic goes through, to see whether it is used. */
+  readonly topicWaits: number
+  /** How long a topic that is used rests until the next look. */
+  readonly topicRestMs: number
+  /** The least time for which a topic remembers the ids of its broadcasts. */
+  readonly rememberedMs: number
 }
 
 export const defaultPageLimits: PageLimits = {
@@ -124,6 +130,9 @@ export const defaultPageLimits: PageLimits = {
   late: 100,
   missed: 50,
   sent: 500,
+  topicWaits: 500,
+  topicRestMs: rememberedMs,
+  rememberedMs,
 }
 
 /** How much each end settles, if one transaction may have this many ends. */

@@ -3,10 +3,24 @@
 
 import type { Lease, ControlRequest } from './run.ts'
 
+/**
+ * For so long a store keeps the row of a session that has ended. A first heartbeat, a claim or a start that was sent before
+ * the end arrives within that time, and finds that the session has ended.
+ */
+export const endedSessionKeptMs = 24 * 60 * 60 * 1_000
+
+/** With each end of sessions, so many rows of others go at most: those that ended first. */
+export const sessionsForgottenAtOnce = 100
+
 export interface BeatRequest {
   readonly session: string
   /** How long the session is alive without another heartbeat. */
   readonly leaseMs: number
+  /**
+   * It may be the first heartbeat of the session, and opens it then. Any other of a session that the store does not have is
+   * answered as that of one that has ended: so an ended session never comes back, also when its row is gone. @default true
+   */
+  readonly opens?: boolean
   /** The leases that this session believes it holds. */
   readonly held?: readonly HeldClaim[]
   /**

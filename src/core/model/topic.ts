@@ -6,6 +6,11 @@
 // goes to them in pages: a run that unsubscribes before its page is processed does not get it, see `chore.ts`. With `one`
 // delivery it goes to exactly one run: to the one that has waited longest, or, if none waits, to the next that does. A run
 // is subscribed for as long as it waits on the topic.
+//
+// A topic begins when a run first waits on it or something is first sent to it. It goes when no live run waits on it, nothing is
+// kept that it must remember, and no chore is left: `core/rules/messages/unused-topics.ts`. The id of a broadcast in a mailbox
+// contains its position, and a mailbox outlives the topic. So a store keeps the highest position that any topic that is gone
+// has given, and a topic that begins anew gives only positions behind that.
 
 /** To every subscriber, or to one. */
 export type Delivery = 'all' | 'one'
@@ -27,7 +32,7 @@ export interface TopicRules {
 /** A broadcast, as a store keeps it. */
 export interface Broadcast {
   readonly topic: string
-  /** 1, 2, 3 … within its topic. */
+  /** One more than that of the broadcast before it. The first of a topic is behind all that topics gave which are gone. */
   readonly position: number
   /** Client-made. Sending an id that the topic already knows changes nothing. */
   readonly id: string

@@ -3,6 +3,7 @@
 
 import { HoldfastError } from '../../core/errors/error.ts'
 import { nextChoreInMs, type PageLimits } from '../../core/model/chore.ts'
+import { tidyTopic } from '../../core/rules/messages/unused-topics.ts'
 import { doChore } from '../../core/rules/messages/exchange.ts'
 import type { Fate } from '../../core/model/message.ts'
 import type { Clock } from '../../core/runtime/ports.ts'
@@ -158,6 +159,7 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
     const now = this.clock.now()
     const { session, held = [], seeksUnknownLeases = true } = request
     const isAlive = this.tables.bounds.sessions.beat(request, now)
+    if (request.end === true) this.tables.bounds.forgetSessions(now)
     const listed = new Set(held.map(({ runId }) => runId))
     const mine = this.tables.bounds.heldBy(session).filter(({ id }) => seeksUnknownLeases || listed.has(id))
     if (isAlive) {
@@ -181,6 +183,7 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
     const unitOfWork = this.work()
     const { now } = unitOfWork
     const sessionsEnded = this.tables.bounds.sessions.endExpired(now)
+    if (sessionsEnded > 0) this.tables.bounds.forgetSessions(now)
     const lost = this.tables.bounds.toRescue(now)
     const found = lost.slice(0, request.limit)
     const rescued = rescuedTogether(found.map(({ id }) => rescueRun(unitOfWork, unitOfWork.run(id), request)))
@@ -202,6 +205,11 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
     const chore = this.tables.topics.takeChore(now)
     if (chore !== undefined) {
       doChore(this.unitOfWork.at(now), chore)
+      return { worked: true, nextInMs: null }
+    }
+    const topic = this.tables.topics.takeTopic(now)
+    if (topic !== undefined) {
+      tidyTopic(this.unitOfWork.at(now), topic)
       return { worked: true, nextInMs: null }
     }
     const dues = this.tables.topics.allChores().map(({ due }) => due)

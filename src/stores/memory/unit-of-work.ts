@@ -3,6 +3,10 @@
 
 import type { Chore, PageLimits, WaitPosition } from '../../core/model/chore.ts'
 import type { Entry } from '../../core/model/entry.ts'
+import type { ChangeWork } from '../../core/rules/change.ts'
+import type { DeliveryWork, NewMessage } from '../../core/rules/messages/deliver.ts'
+import { firstUnread, firstWaiters } from '../../core/rules/messages/exchange.ts'
+import type { TopicUse, UnitOfWork, UnreadPage, WaiterPage, WaitRow } from '../../core/rules/messages/unit-of-work.ts'
 import {
   isSending,
   deliveryOutcomeOf,
@@ -11,10 +15,6 @@ import {
   type MessageDraft,
   type DeliveryOutcome,
 } from '../../core/model/message.ts'
-import type { ChangeWork } from '../../core/rules/change.ts'
-import type { DeliveryWork, NewMessage } from '../../core/rules/messages/deliver.ts'
-import { firstUnread } from '../../core/rules/messages/exchange.ts'
-import type { UnitOfWork, UnreadPage, WaiterPage, WaitRow } from '../../core/rules/messages/unit-of-work.ts'
 import type { Rewrite } from '../../core/rules/rewrite.ts'
 import { isTerminal, type Run } from '../../core/model/run.ts'
 import type { Broadcast, Delivery } from '../../core/model/topic.ts'
@@ -100,15 +100,24 @@ export class MemoryUnitOfWork implements ChangeWork, DeliveryWork {
   }
 
   isCrowded(topic: string, runId: string, most: number): boolean {
-    const { topics, rows } = this.tables
+    const { topics } = this.tables
     if (topics.waiting(topic) < most) return false
     const waits = topics.waitsOn('topic', topic)
     if (waits.some((wait) => wait.runId === runId)) return false
-    const isLive = (wait: WaitRow): boolean => {
-      const row = rows.get(wait.runId)
-      return row !== undefined && !isTerminal(row.status) && row.deletedAt === null
-    }
-    return waits.filter(isLive).length >= most
+    return waits.filter((wait) => this.isLive(wait)).length >= most
+  }
+
+  topicUse(topic: string, most: number): TopicUse | undefined {
+    const { topics } = this.tables
+    const use = topics.use(topic)
+    if (use === undefined) return undefined
+    const { waits, more } = firstWaiters(topics.waitsOn('topic', topic), most)
+    return { ...use, waits: waits.map((wait) => ({ wait, isLive: this.isLive(wait) })), more }
+  }
+
+  private isLive({ runId }: WaitRow): boolean {
+    const row = this.tables.rows.get(runId)
+    return row !== undefined && !isTerminal(row.status) && row.deletedAt === null
   }
 
   lateOf(topic: string, after: WaitPosition | null, most: number): WaiterPage {
@@ -173,6 +182,7 @@ export class MemoryUnitOfWork implements ChangeWork, DeliveryWork {
   }
 
   addWait(wait: WaitRow): void {
+    if (wait.kind === 'topic') this.tables.topics.begin(wait.target, this.now + this.pages.topicRestMs)
     this.tables.topics.addWait(wait)
   }
 
@@ -184,8 +194,16 @@ export class MemoryUnitOfWork implements ChangeWork, DeliveryWork {
     this.tables.topics.setMissed(wait, position)
   }
 
-  addBroadcast(broadcast: Broadcast): void {
-    this.tables.topics.add(broadcast)
+  addBroadcast(broadcast: Broadcast, retainMs: number): void {
+    this.tables.topics.add(broadcast, retainMs, this.now + this.pages.topicRestMs)
+  }
+
+  deleteTopic(topic: string): void {
+    this.tables.topics.delete(topic)
+  }
+
+  lookAtTopic(topic: string, at: number): void {
+    this.tables.topics.lookAt(topic, at)
   }
 
   takeBroadcast(broadcast: Broadcast, runId: string): void {

@@ -53,7 +53,7 @@ import { StorageLimit } from '../storage-limit.ts'
 import { Batch } from './write/batch.ts'
 import { CallQueue } from './driver/call-queue.ts'
 import { checkTables } from './read/check.ts'
-import { doPage, nextInMsOf, takeChore } from './write/chores.ts'
+import { doPage, lookForTask, takeTask } from './write/chores.ts'
 import { claimRuns, look } from './write/claim.ts'
 import { commitOne, startAll } from './write/commit.ts'
 import type { Connection } from './driver/connection.ts'
@@ -256,11 +256,11 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
 
   async doChores(): Promise<ChoresDone> {
     const until = this.until()
-    const nextInMs = await this.read(() => nextInMsOf(this.db, this.now()), until)
-    if (nextInMs !== 0) return { worked: false, nextInMs }
-    const chore = await this.write(1, takeChore, undefined, until)
-    if (chore !== undefined) await this.write(1, (batch) => doPage(batch, chore), undefined, until)
-    return { worked: chore !== undefined, nextInMs: null }
+    const { isDue, nextInMs } = await this.read(() => lookForTask(this.db, this.now()), until)
+    if (!isDue) return { worked: false, nextInMs }
+    const task = await this.write(1, takeTask, undefined, until)
+    if (task !== undefined) await this.write(1, (batch) => doPage(batch, task), undefined, until)
+    return { worked: task !== undefined, nextInMs: null }
   }
 
   async get(runIds: readonly string[]): Promise<readonly (Run | undefined)[]> {

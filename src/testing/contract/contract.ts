@@ -52,6 +52,7 @@ import { controlCases } from './control/control.ts'
 import { suspectCases } from './claims/suspects.ts'
 import { timeoutCases } from './claims/timeouts.ts'
 import { topicCases } from './messages/topics.ts'
+import { unusedTopicCases } from './messages/unused-topics.ts'
 import { userTransactionCases } from './runs/user-transactions.ts'
 import { undoCases } from './runs/undo.ts'
 import { unheldCases } from './decided/unheld-cases.ts'
@@ -98,6 +99,7 @@ export const storeContract: readonly ContractCase[] = [
   ...broadcastCases,
   ...queueCases,
   ...topicCases,
+  ...unusedTopicCases,
   ...unreadMessageCases,
   ...deadLetterCases,
   ...choreCases,

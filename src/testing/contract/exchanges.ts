@@ -105,4 +105,5 @@ const isAlwaysTrue: ReadonlySet<string> = new Set([
   'feed_dense',
   'feed_complete',
   'nothing_without_run',
+  'nothing_without_topic',
 ])

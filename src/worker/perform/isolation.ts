@@ -278,7 +278,17 @@ export class IsolatedRuns {
       // The lease of a run that was given back for its sake may still be ours: a death would count against that run.
       await this.performer.gaveBack()
       this.worker.watch(run)
-      const { alive, lost, busy = [] } = await engine.store.beat({ session, leaseMs, held, seeksUnknownLeases: false })
+      const {
+        alive,
+        lost,
+        busy = [],
+      } = await engine.store.beat({
+        session,
+        leaseMs,
+        opens: false,
+        held,
+        seeksUnknownLeases: false,
+      })
       // A lost run is begun by its next holder.
       if (!alive || lost.length > 0) return this.leave()
       // A run that begins without the mark would crash uncounted.
@@ -322,6 +332,7 @@ export class IsolatedRuns {
       const { busy = [] } = await this.engine.store.beat({
         session,
         leaseMs: this.options.leaseMs,
+        opens: false,
         held,
         seeksUnknownLeases: false,
       })

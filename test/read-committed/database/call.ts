@@ -25,6 +25,7 @@ import type { Transaction } from './transaction.ts'
  * `look-then-insert`       keys are looked up before they are taken, and no primary key stands behind it
  * `insert-and-look-in-one` who has a key is looked up in the statement that takes it
  * `keys-left-behind`       a run that ends or is removed keeps its keys
+ * `keys-freed-early`       a run that is written frees its keys, although it lives
  * `no-fence`               a commit does not ask who holds the run
  * `no-recheck-on-claim`    a claim leases what it picked without judging it anew
  * `limit-before-lock`      a claim picks as many as it wants, and then finds some of them locked
@@ -33,6 +34,10 @@ import type { Transaction } from './transaction.ts'
  * `read-over-gaps`         a reader of the feed goes on behind entries that its machine does not show yet
  * `beat-behind-a-lock`     a beat moves deadlines in the transaction that keeps the session, behind the transaction that has locked a row
  * `rescue-behind-a-lock`   a rescue that has to notify others of an end waits for all of them, and all others wait with it
+ * `no-lock-on-unused-topic` a topic that nobody uses is looked at without being locked, and goes
+ * `queue-without-its-lock` a run takes from a queue that went and began anew after the run had made sure that it is there
+ * `topic-begins-anew`      a topic that begins again after it went begins at its first position
+ * `gone-topics-first`      where a topic begins is looked up before it is made, which may wait for the end of the one before
  * `end-behind-a-watcher`   an end or a broadcast waits for a stranger that has locked a run which it only notifies
  */
 export const mutations = [
@@ -44,6 +49,7 @@ export const mutations = [
   'look-then-insert',
   'insert-and-look-in-one',
   'keys-left-behind',
+  'keys-freed-early',
   'no-fence',
   'no-recheck-on-claim',
   'limit-before-lock',
@@ -52,6 +58,10 @@ export const mutations = [
   'read-over-gaps',
   'beat-behind-a-lock',
   'rescue-behind-a-lock',
+  'no-lock-on-unused-topic',
+  'queue-without-its-lock',
+  'topic-begins-anew',
+  'gone-topics-first',
   'end-behind-a-watcher',
 ] as const
 

@@ -29,10 +29,16 @@ export interface MessageRow extends Message {
 }
 
 export interface TopicRow {
+  /** Empty for the row that has the highest position of all topics that are gone. */
   readonly name: string
   /** That of the last broadcast. */
   readonly position: number
+  readonly retainMs: number | null
+  /** When to look next whether it is in use. */
+  readonly lookAt: number | null
 }
+
+export const goneTopics = ''
 
 /** What one transaction appended. */
 export interface FeedRow {

@@ -6,7 +6,7 @@
 import type { LockedUnitOfWork, TouchedRows } from './unit-of-work.ts'
 import type { Execution } from '../database/call.ts'
 import type { Lent } from './locked-rows.ts'
-import { byId, waitText, type RunRow } from '../database/tables.ts'
+import { byId, goneTopics, waitText, type RunRow, type TopicRow } from '../database/tables.ts'
 import type { LockOptions, Query, Transaction } from '../database/transaction.ts'
 
 export interface ExchangeTask<Answer, Work extends LockedUnitOfWork> {
@@ -27,6 +27,8 @@ export interface ExchangeTask<Answer, Work extends LockedUnitOfWork> {
   ) => Promise<readonly RunRow[]> | readonly RunRow[]
   /** A planted error: others are used without being locked. */
   readonly leavesOthersUnlocked?: boolean
+  /** A planted error: a topic is looked at before it is locked, when it is written. */
+  readonly leavesTopicsUnlocked?: boolean
   /** What the rules of this method read and write. */
   readonly lend: (x: Execution, lent: Lent) => Work
   /** Decides by the rules. It is called again when others were in the way, and must begin from nothing. */
@@ -63,9 +65,13 @@ export async function exchange<Answer, Work extends LockedUnitOfWork>(
   )
   const notGot = new Set([...others.runs, ...met])
   for (const { id } of runs) notGot.delete(id)
-  const topics = others.topics.size === 0 ? new Map<string, number>() : await lockTopics(x, method, others.topics)
+  const isTopicUnlocked = how.leavesTopicsUnlocked === true
+  const topics =
+    others.topics.size === 0 || isTopicUnlocked
+      ? new Map<string, TopicRow>()
+      : await lockTopics(x, method, others.topics)
   const view = isSought || how.mustLook ? await x.run(`${method}.look`, (tx) => tx.view()) : null
-  const isUnlocked = how.leavesOthersUnlocked === true || x.is('no-begin-again')
+  const isUnlocked = how.leavesOthersUnlocked === true || isTopicUnlocked || x.is('no-begin-again')
   const unitOfWork = how.lend(x, { runs, notGot, topics, view, isUnlocked, isDry: false })
   const answer = await decide(unitOfWork)
   await write(x, method, unitOfWork)
@@ -93,20 +99,28 @@ async function candidates<Answer, Work extends LockedUnitOfWork>(
   return unitOfWork.touched
 }
 
-/** A topic has a row from the time at which the first caller sends to it or waits on it. */
-function lockTopics(
+/**
+ * A topic has a row from the time at which the first caller sends to it or waits on it. Made, and locked in a statement after that: the
+ * insert may have waited for the transaction with which the topic before it went, whose position its own snapshot need not show.
+ */
+async function lockTopics(
   x: Execution,
   method: keyof typeof statements,
   names: ReadonlySet<string>,
-): Promise<ReadonlyMap<string, number>> {
+): Promise<ReadonlyMap<string, TopicRow>> {
+  const { topics } = x.tables
+  const inOrder = [...names].toSorted()
+  const fresh = inOrder.map((name) => ({ name, position: 0, retainMs: null, lookAt: x.now() + x.pages.topicRestMs }))
   return x.run(`${method}.lock-topics`, async (tx) => {
-    const positions = new Map<string, number>()
-    for (const name of [...names].toSorted()) {
-      if (positions.size > 0) await tx.between()
-      const { position } = await tx.upsert(x.tables.topics, { name, position: 0 }, (row) => row)
-      positions.set(name, position)
-    }
-    return positions
+    const goneNow = (): number => tx.select(topics, { at: ['name', [goneTopics]] })[0]?.position ?? 0
+    const goneBefore = goneNow()
+    await tx.insertNew(topics, fresh)
+    await tx.between()
+    const gone = x.is('gone-topics-first') ? goneBefore : goneNow()
+    const byName = (a: TopicRow, b: TopicRow): number => (a.name < b.name ? -1 : 1)
+    const rows = await tx.lock(topics, { at: ['name', inOrder], order: byName })
+    const begins = x.is('topic-begins-anew') ? 0 : gone
+    return new Map(rows.map((row) => [row.name, row.position > 0 ? row : { ...row, position: begins }]))
   })
 }
 
@@ -136,6 +150,7 @@ async function write(x: Execution, method: keyof typeof statements, unitOfWork: 
     })
   }
   await topics.write(x, `${method}.broadcasts`)
+  if (method === 'chore') await topics.writeLooks(x)
   if (left.size > 0) {
     await x.run(`${method}.chores`, async (tx) => {
       for (const [text, chore] of left) {

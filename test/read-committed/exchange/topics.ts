@@ -3,6 +3,8 @@
 import type { Broadcast, Delivery } from '../../../src/core/model/topic.ts'
 import type { Lent } from './locked-rows.ts'
 import { Overtaken, type Execution } from '../database/call.ts'
+import { goneTopics } from '../database/tables.ts'
+import type { TopicUse } from '../../../src/core/rules/messages/unit-of-work.ts'
 import type { Snapshot } from '../database/transaction.ts'
 
 /** What is left is forgotten with what is sent next. */
@@ -16,6 +18,8 @@ export class Topics {
   private readonly sent = new Map<string, Broadcast>()
   private readonly taken = new Map<string, string>()
   private readonly forgotten = new Set<string>()
+  private readonly retained = new Map<string, number>()
+  private readonly looks = new Map<string, number | null>()
   private readonly delivered = new Map<string, number>()
 
   constructor(x: Execution, lent: Lent) {
@@ -29,9 +33,25 @@ export class Topics {
     throw new Overtaken(`Topic ${topic} is reached and not locked`)
   }
 
+  private needQueue(topic: string): void {
+    if (!this.x.is('queue-without-its-lock')) return this.need(topic)
+    this.touched.add(topic)
+  }
+
   position(topic: string): number {
     this.need(topic)
-    return this.positions.get(topic) ?? this.lent.topics.get(topic) ?? 0
+    return this.positions.get(topic) ?? this.lent.topics.get(topic)?.position ?? 0
+  }
+
+  use(topic: string, view: Snapshot): Pick<TopicUse, 'oldest' | 'retainMs'> {
+    this.need(topic)
+    return { oldest: this.all(topic, view)[0], retainMs: this.lent.topics.get(topic)?.retainMs ?? null }
+  }
+
+  /** The next look at it comes then; null if it goes. */
+  look(topic: string, at: number | null): void {
+    this.need(topic)
+    this.looks.set(topic, at)
   }
 
   known(topic: string, id: string, view: Snapshot): Broadcast | undefined {
@@ -41,7 +61,7 @@ export class Topics {
   }
 
   backlog(topic: string, delivery: Delivery, now: number, view: Snapshot): readonly Broadcast[] {
-    this.need(topic)
+    this.needQueue(topic)
     return this.all(topic, view).filter((one) => one.delivery === delivery && !isOver(one, now) && !this.isTaken(one))
   }
 
@@ -63,14 +83,15 @@ export class Topics {
     this.delivered.set(sentText(broadcast), runs)
   }
 
-  add(broadcast: Broadcast): void {
+  add(broadcast: Broadcast, retainMs: number): void {
     this.need(broadcast.topic)
+    this.retained.set(broadcast.topic, retainMs)
     this.positions.set(broadcast.topic, broadcast.position)
     this.sent.set(sentText(broadcast), { ...broadcast })
   }
 
   take(broadcast: Broadcast, runId: string): void {
-    this.need(broadcast.topic)
+    this.needQueue(broadcast.topic)
     this.taken.set(sentText(broadcast), runId)
   }
 
@@ -84,18 +105,19 @@ export class Topics {
 
   /** Everything at once, under the locks of the topics. */
   get isChanged(): boolean {
-    return this.sent.size > 0 || this.taken.size > 0 || this.delivered.size > 0
+    return this.sent.size + this.taken.size + this.delivered.size + this.forgotten.size > 0
   }
 
   async write(x: Execution, name: Parameters<Execution['run']>[0]): Promise<void> {
     if (!this.isChanged) return
     const { topics, broadcasts } = x.tables
-    const { positions, taken, forgotten, sent, delivered } = this
+    const { positions, retained, taken, forgotten, sent, delivered } = this
     await x.run(name, async (tx) => {
       if (positions.size > 0) {
         await tx.update(topics, { at: ['name', [...positions.keys()].toSorted()] }, (row) => ({
           ...row,
           position: positions.get(row.name) ?? row.position,
+          retainMs: retained.get(row.name) ?? row.retainMs,
         }))
       }
       if (sent.size > 0) await tx.insert(broadcasts, [...sent.values()])
@@ -108,6 +130,26 @@ export class Topics {
         deliveredTo: row.deliveredTo + (delivered.get(sentText(row)) ?? 0),
       }))
       if (forgotten.size > 0) await tx.delete(broadcasts, { at: ['id', [...forgotten]] })
+    })
+  }
+
+  /** What a look at topics found. The row of those that are gone is locked last, and by nothing else. */
+  async writeLooks(x: Execution): Promise<void> {
+    const { topics } = x.tables
+    if (this.looks.size === 0) return
+    await x.run('chore.topics', async (tx) => {
+      for (const [name, at] of this.looks) {
+        const query = { at: ['name', [name]] } as const
+        if (at !== null) {
+          await tx.update(topics, query, (row) => ({ ...row, lookAt: at }))
+          continue
+        }
+        const [row] = await tx.lock(topics, query)
+        await tx.delete(topics, query)
+        if (row === undefined || row.position === 0) continue
+        const kept = { ...row, name: goneTopics, lookAt: null }
+        await tx.upsert(topics, kept, (one) => ({ ...one, position: Math.max(one.position, row.position) }))
+      }
     })
   }
 

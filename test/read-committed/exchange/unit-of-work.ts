@@ -16,7 +16,7 @@ import type { Entry } from '../../../src/core/model/entry.ts'
 import type { ChangeWork } from '../../../src/core/rules/change.ts'
 import { withMessage, type DeliveryWork, type NewMessage } from '../../../src/core/rules/messages/deliver.ts'
 import { firstUnread, firstWaiters, longestFirst } from '../../../src/core/rules/messages/exchange.ts'
-import type { UnreadPage, WaiterPage, WaitRow } from '../../../src/core/rules/messages/unit-of-work.ts'
+import type { TopicUse, UnreadPage, WaiterPage, WaitRow } from '../../../src/core/rules/messages/unit-of-work.ts'
 import type { DeliveryOutcome, Fate, Message, MessageDraft } from '../../../src/core/model/message.ts'
 import type { Rewrite } from '../../../src/core/rules/rewrite.ts'
 import { isTerminal, type Run } from '../../../src/core/model/run.ts'
@@ -224,9 +224,7 @@ export class LockedUnitOfWork implements ChangeWork, DeliveryWork {
   isCrowded(topic: string, runId: string, most: number): boolean {
     const waits = this.openWaits('topic', topic)
     if (waits.length < most || waits.some((wait) => wait.runId === runId)) return false
-    // They are not locked for that: who ends meanwhile made room a moment later.
-    const rows = this.view.select(this.x.tables.runs, { at: ['id', waits.map((wait) => wait.runId)] })
-    return rows.filter(({ status, deletedAt }) => !isTerminal(status) && deletedAt === null).length >= most
+    return waits.filter((wait) => this.isLive(wait)).length >= most
   }
 
   lateOf(topic: string, after: WaitPosition | null, most: number): WaiterPage {
@@ -316,8 +314,31 @@ export class LockedUnitOfWork implements ChangeWork, DeliveryWork {
     this.late.set(waitText(wait), { ...wait, missed })
   }
 
-  addBroadcast(broadcast: Broadcast): void {
-    this.topics.add(broadcast)
+  addBroadcast(broadcast: Broadcast, retainMs: number): void {
+    this.topics.add(broadcast, retainMs)
+  }
+
+  topicUse(topic: string, most: number): TopicUse {
+    const { waits, more } = firstWaiters(this.waitsOn('topic', topic), most)
+    return {
+      ...this.topics.use(topic, this.view),
+      waits: waits.map((wait) => ({ wait, isLive: this.isLive(wait) })),
+      more,
+    }
+  }
+
+  deleteTopic(topic: string): void {
+    this.topics.look(topic, null)
+  }
+
+  lookAtTopic(topic: string, at: number): void {
+    this.topics.look(topic, at)
+  }
+
+  /** Its run is not locked for that: one that ends meanwhile ended a moment later. */
+  private isLive({ runId }: WaitRow): boolean {
+    const [row] = this.view.select(this.x.tables.runs, { at: ['id', [runId]] })
+    return row !== undefined && !isTerminal(row.status) && row.deletedAt === null
   }
 
   takeBroadcast(broadcast: Broadcast, runId: string): void {

@@ -15,6 +15,7 @@ import {
   deadLetterPage,
   deliver,
   doChore,
+  endedSessionKeptMs,
   extended,
   holds,
   inClaimOrder,
@@ -35,7 +36,9 @@ import {
   rescueOrder,
   rescueRun,
   rewriteObjection,
+  sessionsForgottenAtOnce,
   startRun,
+  tidyTopic,
   type Capabilities,
   type Change,
   type ClaimRequest,
@@ -101,12 +104,16 @@ export class ToyStore implements Store, StoreAdmin {
   )
 
   beat: Store['beat'] = this.method((work, request) => {
-    const { session, leaseMs, held = [], seeksUnknownLeases = true, end = false } = request
+    const { session, leaseMs, held = [], seeksUnknownLeases = true, opens = true, end = false } = request
     const { sessions, runs } = this.tables
     const { now } = work
-    if (end) sessions.set(session, { aliveUntil: now, hasEnded: true })
-    else if (!work.hasEnded(session)) sessions.set(session, { aliveUntil: now + leaseMs, hasEnded: false })
-    const isAlive = !work.hasEnded(session)
+    const known = sessions.get(session)
+    const isAlive = !end && (known === undefined ? opens : known.endedAt === null)
+    if (isAlive) sessions.set(session, { aliveUntil: now + leaseMs, endedAt: null })
+    if (end) {
+      if ((known?.endedAt ?? null) === null) sessions.set(session, { aliveUntil: now, endedAt: now })
+      this.forgetSessions(now)
+    }
     for (const claim of held) {
       const run = work.run(claim.runId)
       const isHeld = isAlive && run !== undefined && holds(run, { session, token: claim.token })
@@ -117,17 +124,30 @@ export class ToyStore implements Store, StoreAdmin {
     return beatAnswer(request, isAlive, mine, now)
   })
 
+  /** Some rows of sessions that ended long ago go, unless a run still names them. */
+  private forgetSessions(now: number): void {
+    const { sessions, runs } = this.tables
+    const named = new Set([...runs.values()].flatMap(({ session }) => session ?? []))
+    const old = [...sessions]
+      .flatMap(([id, { endedAt }]) =>
+        endedAt !== null && endedAt <= now - endedSessionKeptMs && !named.has(id) ? [{ id, endedAt }] : [],
+      )
+      .sort((a, b) => a.endedAt - b.endedAt || (a.id < b.id ? -1 : 1))
+    for (const { id } of old.slice(0, sessionsForgottenAtOnce)) sessions.delete(id)
+  }
+
   rescue: Store['rescue'] = this.method((work, request) => {
     const { sessions, runs } = this.tables
     const { now } = work
-    const dead = [...sessions].filter(([, { aliveUntil, hasEnded }]) => !hasEnded && aliveUntil <= now)
-    for (const [id, session] of dead) sessions.set(id, { ...session, hasEnded: true })
-    const isAlive = (session: string): boolean => sessions.get(session)?.hasEnded === false
+    const dead = [...sessions].filter(([, { aliveUntil, endedAt }]) => endedAt === null && aliveUntil <= now)
+    for (const [id, session] of dead) sessions.set(id, { ...session, endedAt: now })
+    if (dead.length > 0) this.forgetSessions(now)
+    const isAlive = (session: string): boolean => sessions.get(session)?.endedAt === null
     const isLost = (run: Run): boolean => isOrphaned(run, isAlive, now) || isOverdue(run, now)
     const found = [...runs.values()].filter(isLost).sort(rescueOrder)
     const chosen = found.slice(0, request.limit)
     const rescued = rescuedTogether(chosen.map(({ id }) => rescueRun(work, work.run(id), request)))
-    const living = [...sessions.values()].filter(({ hasEnded }) => !hasEnded)
+    const living = [...sessions.values()].filter(({ endedAt }) => endedAt === null)
     const next = nextRescue(
       runs.values(),
       living.map(({ aliveUntil }) => aliveUntil),
@@ -152,6 +172,11 @@ export class ToyStore implements Store, StoreAdmin {
     const { now } = work
     const chores = [...this.tables.chores.values()].toSorted(choreOrder)
     const chore = chores.find(({ due }) => due <= now)
+    const topic = [...this.tables.topics].find(([, { lookAt }]) => lookAt <= now)?.[0]
+    if (chore === undefined && topic !== undefined) {
+      tidyTopic(work, topic)
+      return { worked: true, nextInMs: null }
+    }
     if (chore === undefined) {
       const dues = chores.map(({ due }) => due)
       return { worked: false, nextInMs: nextChoreInMs(dues, now) }

@@ -29,7 +29,7 @@ export interface StoredMessage {
 
 export interface Session {
   readonly aliveUntil: number
-  readonly hasEnded: boolean
+  readonly endedAt: number | null
 }
 
 export class Tables {
@@ -43,7 +43,12 @@ export class Tables {
   readonly waits = new Map<string, Map<string, WaitRow>>()
   /** By topic, in the order of their positions. */
   readonly broadcasts = new Map<string, Broadcast[]>()
-  readonly positions = new Map<string, number>()
+  readonly topics = new Map<
+    string,
+    { readonly position: number; readonly retainMs: number | null; readonly lookAt: number }
+  >()
+  /** The highest position of all topics that are gone. */
+  gonePosition = 0
   readonly chores = new Map<string, ChoreRow>()
   readonly sessions = new Map<string, Session>()
   /** Which entries the feed lists, in the order of their commits. */

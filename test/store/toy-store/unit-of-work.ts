@@ -25,6 +25,7 @@ import {
   type NewMessage,
   type Rewrite,
   type Run,
+  type TopicUse,
   type UnreadPage,
   type WaiterPage,
   type WaitPosition,
@@ -116,6 +117,7 @@ export class ToyUnitOfWork implements ChangeWork, DeliveryWork {
   // Waits.
 
   addWait(wait: WaitRow): void {
+    if (wait.kind === 'topic') this.setTopic(wait.target)
     const waits = this.tables.waitsOn(wait)
     if (!waits.has(whoOf(wait))) waits.set(whoOf(wait), wait)
   }
@@ -153,7 +155,36 @@ export class ToyUnitOfWork implements ChangeWork, DeliveryWork {
   // Topics.
 
   topicPosition(topic: string): number {
-    return this.tables.positions.get(topic) ?? 0
+    const position = this.tables.topics.get(topic)?.position ?? 0
+    return position === 0 ? this.tables.gonePosition : position
+  }
+
+  topicUse(topic: string, most: number): TopicUse | undefined {
+    const known = this.tables.topics.get(topic)
+    if (known === undefined) return undefined
+    const { waits, more } = firstWaiters(this.tables.longestOn('topic', topic), most)
+    return {
+      waits: waits.map((wait) => ({ wait, isLive: isLive(this.need(wait.runId)) })),
+      more,
+      oldest: this.tables.sentTo(topic)[0],
+      retainMs: known.retainMs,
+    }
+  }
+
+  deleteTopic(topic: string): void {
+    const { topics } = this.tables
+    this.tables.gonePosition = Math.max(this.tables.gonePosition, topics.get(topic)?.position ?? 0)
+    topics.delete(topic)
+  }
+
+  lookAtTopic(topic: string, lookAt: number): void {
+    this.setTopic(topic, { lookAt })
+  }
+
+  protected setTopic(name: string, changes: { position?: number; retainMs?: number; lookAt?: number } = {}): void {
+    const { topics } = this.tables
+    const fresh = { position: 0, retainMs: null, lookAt: this.now + this.pages.topicRestMs }
+    topics.set(name, { ...(topics.get(name) ?? fresh), ...changes })
   }
 
   broadcast(topic: string, id: string): Broadcast | undefined {
@@ -174,9 +205,10 @@ export class ToyUnitOfWork implements ChangeWork, DeliveryWork {
     return this.tables.sentTo(topic).filter((one) => one.delivery === delivery && isOpen(one))
   }
 
-  addBroadcast(broadcast: Broadcast): void {
-    this.tables.sentTo(broadcast.topic).push(broadcast)
-    this.tables.positions.set(broadcast.topic, broadcast.position)
+  addBroadcast(broadcast: Broadcast, retainMs: number): void {
+    const { topic, position } = broadcast
+    this.tables.sentTo(topic).push(broadcast)
+    this.setTopic(topic, { position, retainMs })
   }
 
   takeBroadcast(broadcast: Broadcast, runId: string): void {

@@ -43,7 +43,7 @@ export class ToyWork extends ToyUnitOfWork implements StartWork, StartingWork, C
   }
 
   hasEnded(session: string): boolean {
-    return this.tables.sessions.get(session)?.hasEnded ?? false
+    return (this.tables.sessions.get(session)?.endedAt ?? null) !== null
   }
 
   insert(given: RunStart, isLeased: boolean): Run {

@@ -100,7 +100,21 @@ describe('a heartbeat', () => {
     await new Promise((resolve) => setImmediate(resolve))
     expect(started).toBe(false)
     expect(happened()).toEqual(['beat first'])
-    expect(requests[0]).toEqual({ session: 'first', leaseMs, held: [], seeksUnknownLeases: false })
+    expect(requests[0]).toEqual({ session: 'first', leaseMs, opens: true, held: [], seeksUnknownLeases: false })
+  })
+
+  it('opens its session until the first answer, and the next session likewise', async () => {
+    const { heartbeat, answers, clock, requests } = setUp()
+    answers.push({}, {}, { alive: false }, gone, {})
+    await heartbeat.start()
+    await clock.advance(2 * everyMs + 2_000)
+    expect(requests.filter(({ end }) => end !== true).map(({ session, opens }) => `${session} ${opens}`)).toEqual([
+      'first true',
+      'first false',
+      'first false',
+      'second true',
+      'second true',
+    ])
   })
 
   it('that cannot open the session says so and leaves no timer', async () => {
@@ -117,7 +131,7 @@ describe('a heartbeat', () => {
     await heartbeat.start()
     await clock.advance(2 * everyMs)
     expect(happened()).toEqual(['beat first', 'beat first', 'beat first'])
-    expect(requests[2]).toEqual({ session: 'first', leaseMs, held, seeksUnknownLeases: false })
+    expect(requests[2]).toEqual({ session: 'first', leaseMs, opens: false, held, seeksUnknownLeases: false })
   })
 
   it('looks for unknown leases with every sixth beat, and again with the next one as long as it gets some', async () => {

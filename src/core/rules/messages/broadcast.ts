@@ -9,7 +9,7 @@ import type { UnitOfWork, BroadcastResult, WaitRow, WaiterPage } from './unit-of
 import { hasExpired, lateAgainMs, placeOf, type Chore, type WaitPosition } from '../../model/chore.ts'
 import { broadcastMessageId, type MessageDraft } from '../../model/message.ts'
 import { isTerminal } from '../../model/run.ts'
-import { rememberedMs, type Broadcast, type TopicRules } from '../../model/topic.ts'
+import type { Broadcast, TopicRules } from '../../model/topic.ts'
 
 type New = Omit<Broadcast, 'takenBy' | 'deliveredTo'>
 
@@ -23,19 +23,20 @@ export function broadcast(
   const known = unitOfWork.broadcast(name, sent.id)
   if (known !== undefined) return { ...outcomeOf(known.deliveredTo), repeated: true }
   const row = { ...sent, topic: name, position: unitOfWork.topicPosition(name) + 1, delivery, at: unitOfWork.now }
-  const reached = delivery === 'one' ? toQueue(unitOfWork, row) : toSubscribers(unitOfWork, row, most)
+  const reached =
+    delivery === 'one' ? toQueue(unitOfWork, row, retainMs) : toSubscribers(unitOfWork, row, retainMs, most)
   // A broadcast that is still to be delivered must not be forgotten, however old it is.
   const isOwed = (['topic', 'late'] as const).some((kind) => unitOfWork.chore(kind, name) !== undefined)
-  if (!isOwed) unitOfWork.forgetBroadcasts(name, unitOfWork.now - Math.max(retainMs, rememberedMs))
+  if (!isOwed) unitOfWork.forgetBroadcasts(name, unitOfWork.now - Math.max(retainMs, unitOfWork.pages.rememberedMs))
   return outcomeOf(reached)
 }
 
-function toSubscribers(unitOfWork: UnitOfWork, row: New, most: number): number {
+function toSubscribers(unitOfWork: UnitOfWork, row: New, retainMs: number, most: number): number {
   // An earlier broadcast has not reached all subscribers yet: it comes first, for each of them.
   const isBehind = unitOfWork.chore('topic', row.topic) !== undefined
   const { waits, more } = isBehind ? noWaiters : unitOfWork.waitersOf(row.topic, 'all', null, most)
   const live = punctual(unitOfWork, waits, row)
-  unitOfWork.addBroadcast({ ...row, takenBy: null, deliveredTo: live.length })
+  unitOfWork.addBroadcast({ ...row, takenBy: null, deliveredTo: live.length }, retainMs)
   for (const { runId } of live) unitOfWork.put(broadcastMessage(runId, row))
   const last = waits.at(-1)
   if (more && last !== undefined) {
@@ -75,12 +76,13 @@ function comeBack(unitOfWork: UnitOfWork, topic: string): void {
 const noWaiters: WaiterPage = { waits: [], more: false }
 
 /** To the longest waiting run that is not locked; an earlier message that is still there goes first. */
-function toQueue(unitOfWork: UnitOfWork, row: New): number {
+function toQueue(unitOfWork: UnitOfWork, row: New, retainMs: number): number {
   const isLate = unitOfWork.chore('late', row.topic) !== undefined
   const [oldest] = isLate ? unitOfWork.backlog(row.topic, 'one') : []
   const { taker, isSomeoneLeft } = firstLive(unitOfWork, row.topic)
   const isTaken = taker !== undefined && oldest === undefined
-  unitOfWork.addBroadcast({ ...row, takenBy: isTaken ? taker.runId : null, deliveredTo: isTaken ? 1 : 0 })
+  const takenBy = isTaken ? taker.runId : null
+  unitOfWork.addBroadcast({ ...row, takenBy, deliveredTo: isTaken ? 1 : 0 }, retainMs)
   if (taker !== undefined) {
     if (oldest !== undefined) unitOfWork.takeBroadcast(oldest, taker.runId)
     unitOfWork.put(broadcastMessage(taker.runId, oldest ?? row))

@@ -54,6 +54,18 @@ export interface WaiterPage {
 /** The columns that decide whether a run may still get a broadcast. */
 export type KeptBroadcast = Pick<Broadcast, 'delivery' | 'at' | 'expiresAt' | 'takenBy'>
 
+/** What shows whether a topic is used. */
+export interface TopicUse {
+  /** The first waits on it, the longest first, and whether their runs live. These are not locked. */
+  readonly waits: readonly { readonly wait: WaitRow; readonly isLive: boolean }[]
+  /** There may be others after these. */
+  readonly more: boolean
+  /** The first broadcast that it keeps. */
+  readonly oldest: KeptBroadcast | undefined
+  /** How long its last broadcast is retained, as its sender said; null if that is not known. */
+  readonly retainMs: number | null
+}
+
 /** The rows that the rules read and write. Every run and topic that they name is locked, but for runs that cannot be had. */
 export interface UnitOfWork {
   readonly now: number
@@ -91,7 +103,10 @@ export interface UnitOfWork {
   waitersOf(topic: string, delivery: Delivery, after: WaitPosition | null, most: number): WaiterPage
   /** The pending chore of that run or topic. */
   chore(kind: Chore['kind'], target: string): Chore | undefined
-  /** The position of the last broadcast of a topic; 0 if there was none. */
+  /**
+   * The position of the last broadcast of a topic. If there was none: the highest that any topic that is gone has given, or
+   * 0; in a store with shards, of those of its shard.
+   */
   topicPosition(topic: string): number
   broadcast(topic: string, id: string): Broadcast | undefined
   /** The broadcast of that position, as far as it says whether a run may still get it. */
@@ -100,6 +115,8 @@ export interface UnitOfWork {
   isCrowded(topic: string, runId: string, most: number): boolean
   /** The late subscribers of a topic: the first `most` after that place. */
   lateOf(topic: string, after: WaitPosition | null, most: number): WaiterPage
+  /** What shows whether a topic is used, with up to `most` waits; undefined if the topic is gone. */
+  topicUse(topic: string, most: number): TopicUse | undefined
   /** The first `most` with `all` delivery from that position on. */
   broadcastsFrom(topic: string, position: number, most: number): readonly Broadcast[]
   /** The broadcasts of a topic of that delivery that no run has taken, and that have not expired; the oldest first. */
@@ -119,7 +136,8 @@ export interface UnitOfWork {
   deleteWait(wait: WaitRow): void
   /** It has missed that broadcast; null if it is late no more. */
   setMissed(wait: WaitRow, position: number | null): void
-  addBroadcast(broadcast: Broadcast): void
+  /** It lies in its topic, which retains it for so long. */
+  addBroadcast(broadcast: Broadcast, retainMs: number): void
   takeBroadcast(broadcast: Broadcast, runId: string): void
   /** It has gone to this many more runs. */
   addDelivered(broadcast: Broadcast, runs: number): void
@@ -127,6 +145,10 @@ export interface UnitOfWork {
   setChore(chore: Chore, due?: number): void
   /** Nothing is left to do. */
   deleteChore(chore: Chore): void
+  /** Nobody uses the topic: its row goes, and the highest position of all that went stays. */
+  deleteTopic(topic: string): void
+  /** The next look at whether a topic is used comes at that time. */
+  lookAtTopic(topic: string, at: number): void
   /** Broadcasts that a topic has kept since before that time may be deleted: those that no run can get any more. */
   forgetBroadcasts(topic: string, before: number): void
 }

@@ -35,6 +35,11 @@ export class Bounds {
       .sort((a, b) => (a.id < b.id ? -1 : 1))
   }
 
+  /** Some rows of sessions that ended long ago go, unless a row still names them. */
+  forgetSessions(now: number): void {
+    this.sessions.forget(now, (id) => this.heldBy(id).length > 0)
+  }
+
   /** When the next session, deadline or timeout runs out. */
   next(): number | null {
     return nextRescue([...this.held, ...this.timed], this.sessions.expiries())

@@ -10,8 +10,16 @@ import {
   type WaitPosition,
 } from '../../../core/model/chore.ts'
 import { firstWaiters, longestFirst } from '../../../core/rules/messages/exchange.ts'
-import type { WaiterPage, WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
+import type { TopicUse, WaiterPage, WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
 import type { Broadcast, Delivery } from '../../../core/model/topic.ts'
+
+interface Kept {
+  position: number
+  broadcasts: Broadcast[]
+  retainMs: number | null
+  /** When to look next whether it is in use. */
+  lookAt: number
+}
 
 /** How many broadcasts are forgotten at once. */
 const forgottenAtOnce = 100
@@ -20,7 +28,9 @@ export class Topics {
   /** By kind and target, then by the waiting run and the effect. */
   private readonly waits = new Map<string, Map<string, WaitRow>>()
   /** By topic, in the order of their positions. */
-  private readonly kept = new Map<string, { position: number; broadcasts: Broadcast[] }>()
+  private readonly kept = new Map<string, Kept>()
+  /** The highest position of all topics that are gone. */
+  private gone = 0
   /** By kind and target. */
   private readonly chores = new Map<string, ChoreRow>()
 
@@ -58,6 +68,41 @@ export class Topics {
     return this.waits.get(`topic ${topic}`)?.size ?? 0
   }
 
+  /** A topic begins when a run first waits on it, or something is first sent to it. */
+  begin(topic: string, lookAt: number): Kept {
+    let kept = this.kept.get(topic)
+    if (kept === undefined) this.kept.set(topic, (kept = { position: 0, broadcasts: [], retainMs: null, lookAt }))
+    return kept
+  }
+
+  /** One of those that are to be looked at; it belongs to the caller for a while. */
+  takeTopic(now: number): string | undefined {
+    let first: string | undefined
+    let lookAt = now
+    for (const [name, kept] of this.kept) {
+      if (kept.lookAt > lookAt || (kept.lookAt === lookAt && first !== undefined && first < name)) continue
+      first = name
+      lookAt = kept.lookAt
+    }
+    if (first !== undefined) this.lookAt(first, now + choreTakenMs)
+    return first
+  }
+
+  lookAt(topic: string, at: number): void {
+    const kept = this.kept.get(topic)
+    if (kept !== undefined) kept.lookAt = at
+  }
+
+  use(topic: string): Pick<TopicUse, 'oldest' | 'retainMs'> | undefined {
+    const kept = this.kept.get(topic)
+    return kept === undefined ? undefined : { oldest: kept.broadcasts[0], retainMs: kept.retainMs }
+  }
+
+  delete(topic: string): void {
+    this.gone = Math.max(this.gone, this.kept.get(topic)?.position ?? 0)
+    this.kept.delete(topic)
+  }
+
   addWait(wait: WaitRow): void {
     const target = `${wait.kind} ${wait.target}`
     let waits = this.waits.get(target)
@@ -78,7 +123,8 @@ export class Topics {
   }
 
   position(topic: string): number {
-    return this.kept.get(topic)?.position ?? 0
+    const position = this.kept.get(topic)?.position ?? 0
+    return position === 0 ? this.gone : position
   }
 
   broadcasts(topic: string): readonly Broadcast[] {
@@ -89,14 +135,11 @@ export class Topics {
     return [...this.kept.values()].flatMap(({ broadcasts }) => broadcasts)
   }
 
-  add(broadcast: Broadcast): void {
-    const { topic, position } = broadcast
-    const kept = this.kept.get(topic)
-    if (kept === undefined) this.kept.set(topic, { position, broadcasts: [broadcast] })
-    else {
-      kept.position = position
-      kept.broadcasts.push(broadcast)
-    }
+  add(broadcast: Broadcast, retainMs: number, lookAt: number): void {
+    const kept = this.begin(broadcast.topic, lookAt)
+    kept.position = broadcast.position
+    kept.broadcasts.push(broadcast)
+    kept.retainMs = retainMs
   }
 
   take({ topic, position }: Broadcast, takenBy: string): void {

@@ -1,7 +1,8 @@
 // A claim of a store with several shards: it asks one after the other, beginning with any, so that no shard is always first,
 // until there are enough. If one of them fails, the runs of the others are returned: they are leased, and would otherwise be
-// unknown leases.
+// unknown leases. The first entries that come along are bounded for all shards together: a run without its entry is loaded.
 
+import { mostFreshBytes } from '../../../core/rules/claims/claim.ts'
 import type { Run } from '../../../core/model/run.ts'
 import type { Claimed, Fresh } from '../../../store.ts'
 import type { ShardLook } from './shard-look.ts'
@@ -25,6 +26,7 @@ export async function claimInTurn({ shards, random, look, claim, limit: most }: 
   )
   const runs: Run[] = []
   const fresh: Fresh[] = []
+  let bytes = 0
   let more = false
   let nextDue = seen?.nextDue ?? null
   let now = seen?.now ?? 0
@@ -38,7 +40,12 @@ export async function claimInTurn({ shards, random, look, claim, limit: most }: 
       break
     }
     runs.push(...claimed.runs)
-    fresh.push(...(claimed.fresh ?? []))
+    for (const one of claimed.fresh ?? []) {
+      const size = bytes + Buffer.byteLength(one.entry.data ?? '')
+      if (size > mostFreshBytes) continue
+      fresh.push(one)
+      bytes = size
+    }
     more ||= claimed.more
     now = claimed.now
     if (claimed.nextDue !== null) nextDue = Math.min(nextDue ?? claimed.nextDue, claimed.nextDue)

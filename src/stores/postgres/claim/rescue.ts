@@ -14,6 +14,7 @@ import type { Rescued, RescueRequest } from '../../../store.ts'
 import { PostgresUnitOfWork } from '../exchange/unit-of-work.ts'
 import { statement, type Dialect, type Statement } from '../dialect.ts'
 import type { ExchangeRunner, Seen } from '../exchange/exchange.ts'
+import { createEndedSessions } from './ended-sessions.ts'
 import type { Execution, DetailedHint, Transactions } from '../execution.ts'
 import { isBound, createRescueLook, type RescueOutlook } from './rescue-look.ts'
 import type { RefusedOthers } from '../exchange/refused-others.ts'
@@ -94,6 +95,7 @@ export function createRescueQueries(
   const statements = rescueStatements(schema, now, skipLocked)
   const rescueLooks = createRescueLook(dialect, monotonic)
   const refused = new RefusedRuns(monotonic)
+  const endedSessions = createEndedSessions(dialect, 'rescue')
 
   async function endExpired(x: Execution): Promise<number> {
     return (await x.execute(statements.sessions, [0])).length
@@ -237,6 +239,7 @@ export function createRescueQueries(
       }
       // A transaction of its own: a session that was declared dead is so before anything is taken from it.
       const sessionsEnded = await transactions.transaction('rescue.sessions-commit', endExpired)
+      if (sessionsEnded > 0) await endedSessions.forget(transactions)
       const all: Taken[] = []
       let left = request.limit
       let isCut = false

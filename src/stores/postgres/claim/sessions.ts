@@ -1,5 +1,6 @@
 // The sessions. A session opens with its first heartbeat and lives until its time runs out and a rescue notices, or until it
-// ends itself. It never comes back, so its row stays. Sessions are in shard 0, their runs in any.
+// ends itself. It never comes back: when its row is gone (`ended-sessions.ts`), a heartbeat that does not open finds that it has
+// ended. Sessions are in shard 0, their runs in any.
 //
 // A heartbeat is committed before any other statement: a session that beats lives on, regardless of row locks. Then the
 // deadlines of the listed runs are moved, skipping rows that other transactions have locked, and the listed runs are looked
@@ -23,6 +24,7 @@ import { isHoldfastError, isOfOneRow } from '../../../core/errors/error.ts'
 import type { Beat, BeatRequest, HeldClaim } from '../../../store.ts'
 import { assertClient, minClientOf } from '../schema/client-version.ts'
 import { statement, type Dialect } from '../dialect.ts'
+import { createEndedSessions } from './ended-sessions.ts'
 import type { Execution, Row, Transactions } from '../execution.ts'
 import { WalkPace } from './walk-pace.ts'
 import { controlRequestOf } from '../schema/rows.ts'
@@ -46,20 +48,35 @@ export function createSessionQueries(dialect: Dialect, monotonic: () => number):
   const { schema, now, skipLocked, isSpread } = dialect
   const shards = everyShard(dialect)
   const walkPace = new WalkPace(monotonic)
+  const endedSessions = createEndedSessions(dialect, 'beat')
   const clock = `clock as materialized (select ${now} as now)`
   const isHeld = `run.status in ('running', 'cancelling')`
-  const keep = statement(
+  const parts = `given as materialized (
+      select * from json_to_record($2::text::json) as given (id text, lease bigint, ends boolean))`
+  const answer = isSpread
+    ? 'ended_at is null as alive'
+    : `ended_at is null as alive, (select now from clock) as now, ${minClientOf(schema)} as min_client`
+  const open = statement(
     'beat.session',
     `
-    with ${clock}
+    with ${clock}, ${parts}
     insert into ${schema}.sessions as session (shard, id, opened_at, alive_until, ended_at)
     select $1::smallint, given.id, now, case when given.ends then now else now + given.lease end,
       case when given.ends then now end
-    from clock cross join json_to_record($2::text::json) as given (id text, lease bigint, ends boolean)
+    from clock cross join given
     on conflict (shard, id) do update set
       alive_until = case when session.ended_at is null then excluded.alive_until else session.alive_until end,
       ended_at = coalesce(session.ended_at, excluded.ended_at)
-    returning ended_at is null as alive${isSpread ? '' : `, (select now from clock) as now, ${minClientOf(schema)} as min_client`}`,
+    returning ${answer}`,
+  )
+  // A session without its row has ended, and nothing is inserted.
+  const keep = statement(
+    'beat.session',
+    `
+    with ${clock}, ${parts}
+    update ${schema}.sessions as session set alive_until = now + given.lease from clock cross join given
+    where session.shard = $1::smallint and session.id = given.id and session.ended_at is null
+    returning ${answer}`,
   )
   // Citus writes the row on every machine, and answers nothing but columns of it. Sent before: so the time is none too late.
   const ask = statement([], `select ${now} as now, ${minClientOf(schema)} as min_client`)
@@ -176,7 +193,7 @@ export function createSessionQueries(dialect: Dialect, monotonic: () => number):
 
   return {
     async beat(transactions, request) {
-      const { session: id, leaseMs, held = [], end = false, seeksUnknownLeases = true } = request
+      const { session: id, leaseMs, opens = true, held = [], end = false, seeksUnknownLeases = true } = request
       const claims = byShard(
         dialect,
         held.map((claim, place) => ({ ...claim, place })),
@@ -184,11 +201,14 @@ export function createSessionQueries(dialect: Dialect, monotonic: () => number):
       )
       const values = [0, JSON.stringify({ id, lease: Math.round(leaseMs), ends: end })]
       const keeping = async (x: Execution): Promise<Row> => {
-        const answers = await Promise.all([...(isSpread ? [x.execute(ask, [])] : []), x.execute(keep, values)])
-        return answers.flat().reduce<Row>((all, row) => ({ ...all, ...row }), {})
+        const asked = isSpread ? [x.execute(ask, [])] : []
+        const answers = await Promise.all([...asked, x.execute(opens || end ? open : keep, values)])
+        const found = answers.flat().reduce<Row>((all, row) => ({ ...all, ...row }), {})
+        return found['now'] === undefined ? { ...(await x.execute(ask, []))[0], ...found } : found
       }
       const kept = await transactions.alone(keeping, 'beat.commit')
       const alive = kept['alive'] === true
+      if (end) await endedSessions.forget(transactions)
       // Only a live session moves a deadline.
       const moving = alive ? movingOf(claims) : new Map<number, readonly Claim[]>()
       const moved = await moveAll(transactions, id, moving)

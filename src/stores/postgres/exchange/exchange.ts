@@ -90,8 +90,9 @@ export function createExchangeRunner(dialect: Dialect, refused: Pick<RefusedOthe
     for (const id of lockedOut.runs) lockRequest.runs.delete(id)
     for (const name of lockedOut.topics) lockRequest.topics.delete(name)
     const requested = new Set(lockRequest.runs)
+    const named = [...lockRequest.topics]
     // Sent together, executed one after the other: the reads see the commits of the earlier lock holders.
-    const [{ runs, topics }, seen, looked] = await Promise.all([
+    const [{ runs, topics, retained }, seen, looked] = await Promise.all([
       loader.lock(x, end, lockRequest),
       look(),
       loader.look(x, end, lockRequest, lockedOut.runs),
@@ -99,10 +100,18 @@ export function createExchangeRunner(dialect: Dialect, refused: Pick<RefusedOthe
     // It is wanted all the same, should all of this begin again.
     for (const id of lockedOut.runs) lockRequest.runs.add(id)
     for (const name of lockedOut.topics) lockRequest.topics.add(name)
+    assertTopics(named, topics)
     const ownRuns = (seen.locked ?? []).filter(({ id }) => !lockedOut.runs.has(id))
     const own = ownRuns.map((run) => [run.id, run] as const)
-    const missed = { lockedOut: lockedOut.runs, lockedOutTopics: lockedOut.topics }
-    const lockedRows = { ...looked, ...missed, requested, runs: new Map([...runs, ...own]), topics }
+    const lockedRows = {
+      ...looked,
+      requested,
+      lockedOut: lockedOut.runs,
+      lockedOutTopics: lockedOut.topics,
+      runs: new Map([...runs, ...own]),
+      topics,
+      retained,
+    }
     assertLocked(lockedRows, lockedOut.runs)
     return { seen, lockedRows, guard: new Guard(lockedOut) }
   }
@@ -133,6 +142,18 @@ export function createExchangeRunner(dialect: Dialect, refused: Pick<RefusedOthe
       }
     },
   }
+}
+
+/**
+ * A topic may go after this transaction has made sure that it is there, and begin anew before it is read: what it keeps then is
+ * not read under its lock, and another run may take the same.
+ */
+function assertTopics(named: readonly string[], locked: LockedRows['topics']): void {
+  const gone = named.filter((name) => !locked.has(name))
+  if (gone.length === 0) return
+  throw new Missing((lockRequest) => {
+    for (const name of gone) lockRequest.topics.add(name)
+  })
 }
 
 /** All waiting runs are locked, at once: not one after the other as the rules come to them. */

@@ -68,6 +68,8 @@ export class LockRequest {
   readonly depths = new Map<string, number>()
   /** Chores that decide whether a message may be delivered now: by kind and target. */
   readonly chores = new Map<string, Pick<Chore, 'kind' | 'target'>>()
+  /** The topic that is looked at, to see whether it is in use. */
+  use: string | null = null
   /** A chore that is being done, as it was when it was taken. */
   chore: Chore | null = null
   /** How often it was not enough. */
@@ -194,6 +196,12 @@ export class LockRequest {
       this.ends.add(target)
       if (kind === 'end') this.targets.add(target)
     }
+  }
+
+  /** That topic is looked at, to see whether it is in use. */
+  lookAtTopic(topic: string): void {
+    this.topics.add(topic)
+    this.use = topic
   }
 
   /** A run may end that has not read this. */

@@ -2,11 +2,11 @@
 // `lock-request.ts` requests them.
 
 import type { Chore } from '../../../core/model/chore.ts'
-import type { UnitOfWork, KeptBroadcast, WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
 import type { Entry } from '../../../core/model/entry.ts'
+import type { UnitOfWork, KeptBroadcast, TopicUse, WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
 import type { Message } from '../../../core/model/message.ts'
 import type { Run } from '../../../core/model/run.ts'
-import type { Broadcast } from '../../../core/model/topic.ts'
+import type { Broadcast, Delivery } from '../../../core/model/topic.ts'
 import type { Crowd } from './lock-request.ts'
 
 export type LastEntry = ReturnType<UnitOfWork['lastEntry']>
@@ -32,6 +32,10 @@ export interface LockedRows {
   readonly cutWaits: ReadonlySet<string>
   /** The positions of topics that are locked. */
   readonly topics: ReadonlyMap<string, number>
+  /** Of the topic that is being looked at. */
+  readonly use: { readonly topic: string; readonly use: Omit<TopicUse, 'retainMs'> } | null
+  /** How long topics that are locked retain what was sent to them last. */
+  readonly retained: ReadonlyMap<string, number | null>
   /** By topic and id, of those that were asked for. */
   readonly broadcasts: ReadonlyMap<string, Broadcast | undefined>
   /** By delivery and topic. */
@@ -56,4 +60,14 @@ export interface LockedRows {
   readonly chores: ReadonlyMap<string, Chore | undefined>
   /** The broadcasts that a chore passes on, and the later ones; or those that a subscriber missed. */
   readonly passedOn: readonly Broadcast[]
+}
+
+/** A wait by its whole key, as a unit of work keeps it. */
+export function keyOf({ kind, target, runId, effect }: WaitRow): string {
+  return `${kind} ${effect} ${runId} ${target}`
+}
+
+/** The list that it stands in. */
+export function listOf({ kind, delivery }: WaitRow): 'run' | Delivery {
+  return kind === 'run' ? 'run' : (delivery ?? 'all')
 }

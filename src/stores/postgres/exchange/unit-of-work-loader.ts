@@ -13,7 +13,7 @@ import { loadingStatements, type ExchangeMethod } from './unit-of-work-statement
 import type { Dialect, Statement } from '../dialect.ts'
 import type { Execution, Row } from '../execution.ts'
 import type { LockedRows } from './locked-rows.ts'
-import { broadcastOf, choreOf, entryOf, messageOf, runOf, waitOf } from '../schema/rows.ts'
+import { broadcastOf, choreOf, entryOf, messageOf, runOf, timeOf, waitOf } from '../schema/rows.ts'
 import { shardOfChore, shardOfRun } from '../schema/shards.ts'
 import type { LockRequest } from './lock-request.ts'
 import { pageOf, requestOf } from '../read/sent-page.ts'
@@ -21,6 +21,7 @@ import { pageOf, requestOf } from '../read/sent-page.ts'
 export interface Locked {
   readonly runs: ReadonlyMap<string, Run>
   readonly topics: ReadonlyMap<string, number>
+  readonly retained: ReadonlyMap<string, number | null>
 }
 
 export interface UnitOfWorkLoader {
@@ -33,7 +34,7 @@ export interface UnitOfWorkLoader {
     end: ExchangeMethod,
     lockRequest: LockRequest,
     lockedOut: ReadonlySet<string>,
-  ): Promise<Omit<LockedRows, 'requested' | 'lockedOut' | 'lockedOutTopics' | 'runs' | 'topics'>>
+  ): Promise<Omit<LockedRows, 'requested' | 'lockedOut' | 'lockedOutTopics' | keyof Locked>>
 }
 
 interface Placed {
@@ -183,7 +184,8 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
   async function lookChores(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
     const { chore: own } = lockRequest
     const isOfTopic = own?.kind === 'topic' || own?.kind === 'late'
-    const topics = new Set([...lockRequest.broadcastIds.keys(), ...(isOfTopic ? [own.target] : [])])
+    const concerned = [...(isOfTopic ? [own.target] : []), ...(lockRequest.use === null ? [] : [lockRequest.use])]
+    const topics = new Set([...lockRequest.broadcastIds.keys(), ...concerned])
     const ofTopics: Pick<Chore, 'kind' | 'target'>[] = [...topics].flatMap((target) => [
       { kind: 'topic', target },
       { kind: 'late', target },
@@ -305,6 +307,26 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
     return shard === undefined ? [] : ask(x, query, [{ shard, json }])
   }
 
+  /** What shows whether a topic is used. The runs that wait on it are not locked. */
+  async function lookUse(x: Execution, end: ExchangeMethod, topic: string | null): Promise<LockedRows['use']> {
+    if (topic === null) return null
+    const { topicWaits: most } = defaultPageLimits
+    const shard = shardOfTopic(topic)
+    const [found, [oldest]] = await Promise.all([
+      ask(x, statements[end].topicWaits, [{ shard, json: { topic, most: most + 1 } }]),
+      ask(x, statements[end].oldestBroadcasts, [{ shard, json: topic }]),
+    ])
+    const waits = found.slice(0, most).map(waitOf)
+    const living = await ask(x, statements[end].liveRuns, placed(waits.map(({ runId }) => runId)))
+    const live = new Set(living.map(({ id }) => id))
+    const use = {
+      waits: waits.map((wait) => ({ wait, isLive: live.has(wait.runId) })),
+      more: found.length > most,
+      oldest: oldest === undefined ? undefined : broadcastOf(oldest),
+    }
+    return { topic, use }
+  }
+
   async function lookLasts(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
     const rows = await ask(x, statements[end].lasts, placed(lockRequest.targets))
     return new Map(rows.map((row) => [row['run_id'] as string, entryOf(row)]))
@@ -333,6 +355,7 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
       return {
         runs: new Map(runs.map(runOf).map((run) => [run.id, run])),
         topics: new Map(lockedRows.map((row) => [row['name'] as string, Number(row['position'])])),
+        retained: new Map(lockedRows.map((row) => [row['name'] as string, timeOf(row['retain_ms'])])),
       }
     },
 
@@ -350,6 +373,7 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
         lookLate(x, end, lockRequest, lockedOut),
         lookDepths(x, end, lockRequest),
         lookSent(x, statements[end].sent, lockRequest),
+        lookUse(x, end, lockRequest.use),
       ])
       const [
         { waits, cutWaits },
@@ -364,6 +388,7 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
         late,
         depths,
         sentRows,
+        use,
       ] = await sent
       const passedOn = lockRequest.late === null ? passing : late.missed
       if (lockRequest.late !== null) {
@@ -381,7 +406,7 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
       const messages = await lookMessages(x, end, [...wanted, ...received, ...late.received])
       const between = { waits, cutWaits, unread, cutUnread, broadcasts, lasts, backlogs, cutBacklogs: cut, messages }
       const keptRead = Array.from(lockRequest.kept.values(), (one) => ({ ...one }))
-      return { ...between, chores, passedOn, kept, keptRead, crowds, depths, ...pageOf(sentRows) }
+      return { ...between, chores, passedOn, kept, keptRead, crowds, depths, use, ...pageOf(sentRows) }
     },
   }
 }

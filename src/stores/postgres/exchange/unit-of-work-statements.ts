@@ -1,6 +1,7 @@
 // The statements behind `unit-of-work-loader.ts`. Each asks one shard, is bounded by its request, and looks up every row by a
 // key or walks an index in its order: OFFSET and LIMIT inside a LATERAL keep it so under any statistics.
 
+import { defaultPageLimits } from '../../../core/model/chore.ts'
 import { statement, type Dialect, type Statement } from '../dialect.ts'
 import { broadcastColumns, choreColumns, entryColumnsOf, lockRuns, waitColumns } from '../schema/rows.ts'
 
@@ -16,7 +17,7 @@ export type LoadingStatements = Readonly<
 
 /** By the method for which they are executed. */
 export function loadingStatements(
-  dialect: Pick<Dialect, 'schema' | 'now'>,
+  dialect: Pick<Dialect, 'schema' | 'now' | 'isSpread'>,
 ): Readonly<Record<ExchangeMethod, LoadingStatements>> {
   const texts = loadingTexts(dialect)
   const of = (end: ExchangeMethod): LoadingStatements => ({
@@ -42,13 +43,16 @@ export function loadingStatements(
     broadcastsFrom: statement(`${end}.look`, texts.broadcastsFrom),
     kept: statement(`${end}.look`, texts.kept),
     crowds: statement(`${end}.look`, texts.crowds),
+    topicWaits: statement(`${end}.look`, texts.topicWaits),
+    liveRuns: statement(`${end}.look`, texts.liveRuns),
+    oldestBroadcasts: statement(`${end}.look`, texts.oldestBroadcasts),
   })
   return Object.fromEntries(exchangeMethods.map((end) => [end, of(end)])) as Record<ExchangeMethod, LoadingStatements>
 }
 
 const ids = 'json_array_elements_text($2::text::json) as requested (id)'
 
-function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
+function loadingTexts({ schema, now, isSpread }: Pick<Dialect, 'schema' | 'now' | 'isSpread'>) {
   const requested = 'id uuid, after bigint, messages bigint, at bigint, run uuid, waits bigint'
   const runs = `json_to_recordset($2::text::json) as requested (${requested})`
   const sentPage = `
@@ -88,13 +92,19 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
 
     lockRuns: lockRuns(schema),
 
-    // In the order of their names, as the locks.
+    // In the order of their names, as the locks. Citus would not execute an insert that reads a clock as it is: there the first
+    // look at a topic comes soon.
     makeTopics: `
-    insert into ${schema}.topics (shard, name)
-    select $1::smallint, id from (select distinct id from ${ids} order by id) as requested on conflict do nothing`,
+    insert into ${schema}.topics (shard, name, look_at)
+    select $1::smallint, id, ${isSpread ? '0' : `${now} + ${defaultPageLimits.topicRestMs}`}
+    from (select distinct id from ${ids} order by id) as requested on conflict do nothing`,
 
+    // A topic that has given no position is at the highest of those that are gone. Apart from the insert, which may have
+    // waited for the end of the one before: this sees what that one left.
     lockTopics: `
-    select topic.name, topic.position from (select distinct id from ${ids} order by id) as requested cross join lateral (
+    select topic.name, topic.retain_ms, case when topic.position > 0 then topic.position else coalesce((
+      select gone.position from ${schema}.topics as gone where gone.shard = $1::smallint and gone.name = ''), 0) end as position
+    from (select distinct id from ${ids} order by id) as requested cross join lateral (
       select * from ${schema}.topics as topic
       where topic.shard = $1::smallint and topic.name = requested.id for no key update) as topic`,
 
@@ -186,6 +196,28 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
       select target, run_id from ${schema}.waits as wait
       where wait.shard = $1::smallint and wait.kind = 'topic' and wait.target = requested.topic
         and wait.run_id = locked.id::uuid and wait.effect = 'notify' offset 0) as wait`,
+
+    // Whether a topic is in use: the first waits, and the first broadcast. Neither is locked.
+    topicWaits: `
+    select ${waitColumns('wait')}
+    from json_to_recordset($2::text::json) as requested (topic text, most bigint) cross join lateral (
+      select * from ${schema}.waits as wait
+      where wait.shard = $1::smallint and wait.kind = 'topic' and wait.target = requested.topic and wait.delivery is not null
+      order by wait.opened_at, wait.run_id limit requested.most) as wait`,
+
+    liveRuns: `
+    select run.id from ${ids} cross join lateral (
+      select run.id from ${schema}.runs as run
+      where run.shard = $1::smallint and run.id = requested.id::uuid and run.ended_at is null and run.deleted_at is null
+      offset 0) as run`,
+
+    oldestBroadcasts: `
+    select broadcast.topic, broadcast.position, broadcast.id, broadcast.delivery, '' as data, null as policy, broadcast.at,
+      broadcast.expires_at, broadcast.taken_by, broadcast.delivered_to
+    from ${ids} cross join lateral (
+      select * from ${schema}.broadcasts as broadcast
+      where broadcast.shard = $1::smallint and broadcast.topic = requested.id
+      order by broadcast.position limit 1) as broadcast`,
 
     broadcasts: `
     select ${broadcastColumns('broadcast')}

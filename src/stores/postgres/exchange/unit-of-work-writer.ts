@@ -11,6 +11,7 @@ import { Appends } from '../commit/appends.ts'
 import { createKeyQueries } from '../commit/keys.ts'
 import type { PostgresUnitOfWork } from './unit-of-work.ts'
 import type { Put } from './pending-writes.ts'
+import { createTopicQueries } from './topic-rows.ts'
 import { exchangeMethods, type ExchangeMethod } from './unit-of-work-statements.ts'
 import { statement, type Dialect, type Statement } from '../dialect.ts'
 import type { Execution } from '../execution.ts'
@@ -42,6 +43,7 @@ interface Statements {
 export function createUnitOfWorkWriter(dialect: Dialect): UnitOfWorkWriter {
   const rows = createRewriteQueries(dialect)
   const keys = createKeyQueries(dialect)
+  const topicRows = createTopicQueries(dialect)
   const { take, byEnd } = writingStatements(dialect)
   const ofRun = (id: string): number => {
     const shard = shardOfRun(dialect, id)
@@ -105,8 +107,9 @@ export function createUnitOfWorkWriter(dialect: Dialect): UnitOfWorkWriter {
     end: ExchangeMethod,
     unitOfWork: PostgresUnitOfWork,
   ): readonly Promise<unknown>[] {
-    const { broadcasts, takenBroadcasts, delivered, positions, forgotten, now } = unitOfWork
-    const topics = new Set([...broadcasts, ...takenBroadcasts, ...delivered].map(({ topic }) => topic))
+    const { broadcasts, takenBroadcasts, delivered, positions, retained, forgotten, now } = unitOfWork
+    const written = [...broadcasts, ...takenBroadcasts, ...delivered].map(({ topic }) => topic)
+    const topics = new Set([...written, ...forgotten.keys()])
     return Array.from(topics, (name) => {
       const isOf = (one: { readonly topic: string }): boolean => one.topic === name
       const sent = broadcasts.filter(isOf).map(({ policy, ...rest }) => ({ ...rest, policy: jsonOf(policy) }))
@@ -114,7 +117,7 @@ export function createUnitOfWorkWriter(dialect: Dialect): UnitOfWorkWriter {
         ...takenBroadcasts.filter(isOf).map(({ position, by }) => ({ position, by, more: 0 })),
         ...delivered.filter(isOf).map(({ position, runs: more }) => ({ position, by: null, more })),
       ]
-      const moved = [positions.get(name) ?? null, forgotten.get(name) ?? null, now]
+      const moved = [positions.get(name) ?? null, forgotten.get(name) ?? null, now, retained.get(name) ?? null]
       return x.execute(byEnd[end].broadcasts, [
         ofTopic(name),
         name,
@@ -165,7 +168,7 @@ export function createUnitOfWorkWriter(dialect: Dialect): UnitOfWorkWriter {
           ...writeWaits(x, end, unitOfWork),
           ...writeBroadcasts(x, end, unitOfWork),
         )
-        sent.push(...writeChores(x, end, unitOfWork))
+        sent.push(...topicRows.write(x, unitOfWork), ...writeChores(x, end, unitOfWork))
         for (const [shard, appends] of fed) sent.push(rows.feed(x, end, shard, appends))
       }
       const changes = changed.map((run) => [unitOfWork.before(run.id), run] as const)
@@ -188,9 +191,10 @@ function isOnlyRows({
   missed,
   broadcasts,
   takenBroadcasts,
+  topics: looked,
 }: PostgresUnitOfWork): boolean {
   const lists = [takes.length, puts.size, settled.length, addedWaits.size, deletedWaits.size, missed.size]
-  const topics = [chores.size, delivered.length, broadcasts.length, takenBroadcasts.length]
+  const topics = [chores.size, delivered.length, broadcasts.length, takenBroadcasts.length, looked.size]
   return !hasChildren && [...lists, ...topics].every((size) => size === 0)
 }
 
@@ -328,7 +332,7 @@ function writingStatements({ schema }: Dialect) {
       where broadcast.shard = $1::smallint and broadcast.topic = $2::text
         and broadcast.position = any(array(select position from given)) and broadcast.position = given.position),
     moved as (
-      update ${schema}.topics as topic set position = $5::integer
+      update ${schema}.topics as topic set position = $5::integer, retain_ms = $8::bigint
       where topic.shard = $1::smallint and topic.name = $2::text and $5::integer is not null)
     delete from ${schema}.broadcasts as broadcast
     where broadcast.shard = $1::smallint and broadcast.topic = $2::text and broadcast.position = any(array(

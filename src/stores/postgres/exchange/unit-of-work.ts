@@ -10,6 +10,7 @@ import { firstWaiters, longestFirst } from '../../../core/rules/messages/exchang
 import type {
   UnitOfWork,
   KeptBroadcast,
+  TopicUse,
   UnreadPage,
   WaiterPage,
   WaitRow,
@@ -20,8 +21,8 @@ import { fedCount } from '../../../core/rules/feed-entries.ts'
 import type { Run } from '../../../core/model/run.ts'
 import type { Broadcast, Delivery } from '../../../core/model/topic.ts'
 import { SubscriberCounts } from '../../subscriber-counts.ts'
-import { keyOf, listOf, type Appended, type Put } from './pending-writes.ts'
-import type { LockedRows, LastEntry } from './locked-rows.ts'
+import type { Appended, Put } from './pending-writes.ts'
+import { keyOf, listOf, type LockedRows, type LastEntry } from './locked-rows.ts'
 import { Missing } from './lock-request.ts'
 
 export class PostgresUnitOfWork implements UnitOfWork {
@@ -52,6 +53,10 @@ export class PostgresUnitOfWork implements UnitOfWork {
   readonly positions = new Map<string, number>()
   readonly takenBroadcasts: { readonly topic: string; readonly position: number; readonly by: string }[] = []
   readonly forgotten = new Map<string, number>()
+  /** How long topics to which something is sent retain it. */
+  readonly retained = new Map<string, number>()
+  /** Topics that were looked at, and when the next look comes; null if they go. */
+  readonly topics = new Map<string, { readonly lookAt: number | null }>()
   /** Runs that a session holds, and that have got messages. */
   readonly messageArrived = new Set<string>()
 
@@ -220,6 +225,22 @@ export class PostgresUnitOfWork implements UnitOfWork {
     return position
   }
 
+  topicUse(topic: string): TopicUse | undefined {
+    const { use, retained } = this.lockedRows
+    if (use?.topic !== topic || !this.lockedRows.topics.has(topic)) {
+      throw new Missing((lockRequest) => lockRequest.lookAtTopic(topic))
+    }
+    return { ...use.use, retainMs: retained.get(topic) ?? null }
+  }
+
+  deleteTopic(topic: string): void {
+    this.topics.set(topic, { lookAt: null })
+  }
+
+  lookAtTopic(topic: string, lookAt: number): void {
+    this.topics.set(topic, { lookAt })
+  }
+
   broadcast(topic: string, id: string): Broadcast | undefined {
     const key = `${topic} ${id}`
     const sent = this.sent.get(key)
@@ -341,11 +362,12 @@ export class PostgresUnitOfWork implements UnitOfWork {
     this.deletedWaits.set(key, wait)
   }
 
-  addBroadcast(broadcast: Broadcast): void {
+  addBroadcast(broadcast: Broadcast, retainMs: number): void {
     const { topic, id, delivery, takenBy, position } = broadcast
     const key = `${delivery} ${topic}`
     this.sent.set(`${topic} ${id}`, broadcast)
     this.positions.set(topic, position)
+    this.retained.set(topic, retainMs)
     if (takenBy === null && !this.lockedRows.cutBacklogs.has(key)) this.backlogOf(key)?.push(broadcast)
   }
 

@@ -6,6 +6,7 @@
 import { mostOffenders } from '../../../core/invariants/check.ts'
 import type { InvariantCheck } from '../../../store.ts'
 import { malformedEntry, malformedRun, wrongKeyText, wrongStatusFields } from '../../row-checks.ts'
+import { exchangeChecksOf } from './check-exchange.ts'
 import { feedChecksOf } from './check-feed.ts'
 import { sentCheckOf } from './check-sent.ts'
 import { damagedRows } from './damaged-rows.ts'
@@ -285,36 +286,7 @@ function checksOf(schema: string, now: string, { runs, journal }: Tables): Reado
         where n.value = coalesce(${text('c.value', 'name')}, ${text('c.value', 'runId')}))`,
 
     // A wait is in the shard of its target.
-    end_notified: `
-      select w.run_id as id from ${waits} as w join ${runs} as r
-        on r.shard = w.shard and r.id = case when w.kind = 'run' then w.target::uuid end
-      where w.kind = 'run' and r.ended_at is not null and not exists (
-        select 1 from ${schema}.chores as c
-        where c.shard = w.shard and c.kind = 'end' and c.target = w.target
-          and (c.position = 1 or c.after_run is null
-            or (w.opened_at, w.run_id) >= (c.after_opened_at, c.after_run)))`,
-
-    // A wait is not in the shard of its run: the waits are found first.
-    queue_not_stuck: `
-      with stuck as materialized (
-        select w.run_id from ${waits} as w
-        where w.kind = 'topic' and w.delivery = 'one'
-          and exists (select 1 from ${schema}.broadcasts as b
-            where b.shard = w.shard and b.topic = w.target and b.delivery = 'one' and b.taken_by is null
-              and (b.expires_at is null or b.expires_at > ${now}))
-          and not exists (
-            select 1 from ${schema}.chores as c where c.shard = w.shard and c.kind = 'late' and c.target = w.target))
-      select r.id from ${runs} as r
-      where r.ended_at is null and r.deleted_at is null and r.id in (select run_id from stuck)`,
-
-    late_catch_up: `
-      select w.run_id as id from ${waits} as w where w.missed is not null and not exists (
-        select 1 from ${schema}.chores as c where c.shard = w.shard and c.kind = 'late' and c.target = w.target)`,
-
-    leftovers_settled: `
-      select r.id from ${runs} as r join ${messages} as m on ${ofRun('m', 'r', 'id')} and m.taken_by is null
-      where r.ended_at is not null and not exists (select 1 from ${schema}.chores as c
-        where c.shard = r.shard and c.kind = 'messages' and c.target = r.id::text and c.position < m.position)`,
+    ...exchangeChecksOf({ schema, now }, { runs, messages, waits }),
 
     sent_delivered: sentCheckOf(schema, { runs, journal }),
     waits_for_something: `

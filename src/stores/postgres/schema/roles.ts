@@ -41,10 +41,10 @@ const workers: Rights = {
   runs: move,
   secrets: read,
   sequencer: 'select, update',
-  sessions: move,
+  sessions: keep,
   settings: read,
   tags: add,
-  topics: move,
+  topics: keep,
   waits: keep,
   workflows: read,
 }
@@ -55,6 +55,7 @@ const starters: Rights = {
   secrets: 'select (shard, notice_key)',
   sequencer: '',
   sessions: read,
+  topics: move,
 }
 
 /** The columns of a viewer, where those are not all of them: neither payloads nor metadata. */

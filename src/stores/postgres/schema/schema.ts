@@ -284,9 +284,7 @@ export const migrations: readonly Migration[] = [
   `,
 
   // Which messages wake a run that waits, as `core/rows/wake-names.ts` writes it; null if any does. No index has it.
-  (schema) => `
-  alter table ${schema}.runs add column wake_names text;
-`,
+  (schema) => `alter table ${schema}.runs add column wake_names text;`,
 
   // Suspects, which are performed in isolation.
   (schema) => `
@@ -365,8 +363,17 @@ export const migrations: readonly Migration[] = [
   `,
 
   // Whether a run is in the feed. All runs were before, and those stay in it until they end. No index has it.
+  (schema) => `alter table ${schema}.runs add column feed boolean not null default true;`,
+
+  // The sessions that have ended; when to look whether a topic is in use, and for how long it keeps its broadcasts. The row with
+  // an empty name has the highest position of all topics of its shard that are gone. A client that does not know it would begin a
+  // topic at 1 again: it is admitted no more.
   (schema) => `
-  alter table ${schema}.runs add column feed boolean not null default true;
+  create index sessions_ended on ${schema}.sessions (shard, ended_at, id) where ended_at is not null;
+  alter table ${schema}.topics add column retain_ms bigint;
+  alter table ${schema}.topics add column look_at bigint default 0;
+  create index topics_look on ${schema}.topics (shard, look_at, name) where look_at is not null;
+  update ${schema}.settings set value = '12' where shard = 0 and name = 'min-client';
   `,
 ]
 

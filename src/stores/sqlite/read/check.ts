@@ -322,6 +322,11 @@ export const checks: Readonly<Record<string, string>> = {
     select run_id from waits
     where shard = 0 and not exists (select 1 from runs where runs.shard = 0 and runs.id = waits.run_id)`,
 
+  nothing_without_topic: `
+    select run_id as id from waits
+    where shard = 0 and kind = 'topic' and not exists (
+      select 1 from topics where topics.shard = 0 and topics.name = waits.target)`,
+
   key_text_derived: `select id from runs where shard = 0 and ${wrongKeyText}`,
 
   tags_listed: `

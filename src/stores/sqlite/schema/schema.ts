@@ -265,6 +265,20 @@ export const migrations: readonly string[] = [
   `
   alter table runs add column feed integer not null default 1;
   `,
+
+  // The sessions that have ended; when to look whether a topic is in use, and for how long it keeps its broadcasts. The row with
+  // an empty name has the highest position of all topics that are gone, and is not looked at.
+  `
+  create index sessions_ended on sessions (shard, ended_at, id) where ended_at is not null;
+  alter table topics add column retain_ms integer;
+  alter table topics add column look_at integer default 0;
+  -- For lists of runs of a type. No change of a run changes it, so only a start pays for it. The condition is true of every row:
+  -- only a query that repeats it uses the index, which Turso would otherwise take where a run is looked up by its id.
+  create index runs_type on runs (shard, type, id) where created_at >= 0;
+  create index topics_look on topics (shard, look_at, name) where look_at is not null;
+  insert into topics (shard, name, position)
+  select distinct 0, target, 0 from waits where shard = 0 and kind = 'topic' on conflict do nothing;
+  `,
 ]
 
 /** The tables that each version brings. */
@@ -278,6 +292,7 @@ const tables: readonly (readonly string[])[] = [
   ['chores'],
   [],
   ['secrets'],
+  [],
   [],
   [],
   [],

@@ -1,6 +1,7 @@
 // The sessions. A session opens with its first heartbeat and lives until its time runs out and a rescue notices, or until it
-// ends itself. It never comes back, so its row stays.
+// ends itself. It never comes back: when its row is gone, a heartbeat that does not open finds that it has ended.
 
+import { endedSessionKeptMs, sessionsForgottenAtOnce } from '../../../core/model/heartbeat.ts'
 import type { RunStatus } from '../../../core/model/run.ts'
 import {
   answerBeat,
@@ -20,8 +21,9 @@ import { controlRequestOf } from '../schema/rows.ts'
 import { nowExpression, nowSql } from '../driver/settings.ts'
 
 export function beat(db: Connection, clock: Pick<Clock, 'now'> | undefined, request: BeatRequest): Beat {
-  const { session, held = [], seeksUnknownLeases = true } = request
+  const { session, held = [], seeksUnknownLeases = true, end = false } = request
   const { alive, now } = keepAlive(db, clock, request)
+  if (end) forgetSessions(db, now)
   const listed = listedOf(db, now, session, held)
   const lost = lostPlaces(request, alive, listed)
   if (alive) {
@@ -41,18 +43,22 @@ interface Kept {
 function keepAlive(
   db: Connection,
   clock: Pick<Clock, 'now'> | undefined,
-  { session, leaseMs, end = false }: BeatRequest,
+  { session, leaseMs, opens = true, end = false }: BeatRequest,
 ): Kept {
   const now = clock?.now() ?? null
   const time = `coalesce(?, ${nowExpression})`
+  const mayInsert = opens || end
   const row = db.get(
-    `insert into sessions (shard, id, opened_at, alive_until, ended_at)
+    mayInsert
+      ? `insert into sessions (shard, id, opened_at, alive_until, ended_at)
      values (0, ?, ${time}, ${time} + ?, case when ? then ${time} end)
      on conflict (shard, id) do update set
        alive_until = case when ended_at is null then excluded.alive_until else alive_until end,
        ended_at = coalesce(ended_at, excluded.ended_at)
+     returning alive_until, ended_at`
+      : `update sessions set alive_until = ${time} + ? where shard = 0 and id = ? and ended_at is null
      returning alive_until, ended_at`,
-    [session, now, now, end ? 0 : leaseMs, end ? 1 : 0, now],
+    mayInsert ? [session, now, now, end ? 0 : leaseMs, end ? 1 : 0, now] : [now, leaseMs, session],
   ) as { readonly alive_until: number; readonly ended_at: number | null } | undefined
   const alive = row?.ended_at === null
   // The row of an ended session has another time.
@@ -161,5 +167,23 @@ export function hasEnded(db: Connection, session: string): boolean {
 /** Marks those as ended that did not beat in time; answers how many. */
 export function endExpired({ db, now }: Batch): number {
   const sql = 'update sessions set ended_at = ? where shard = 0 and ended_at is null and alive_until <= ?'
-  return db.run(sql, [now, now])
+  const ended = db.run(sql, [now, now])
+  if (ended > 0) forgetSessions(db, now)
+  return ended
+}
+
+/** But for those that a run still names. */
+export const oldSessionsSql = `
+  select id from sessions indexed by sessions_ended
+  where shard = 0 and ended_at is not null and ended_at <= ? and not exists (
+    select 1 from runs indexed by runs_held
+    where shard = 0 and session is not null and session = sessions.id and status in ('running', 'cancelling'))
+  order by ended_at, id limit ${sessionsForgottenAtOnce}`
+
+export const forgetSessionsSql = 'delete from sessions where shard = 0 and id in (select value from json_each(?))'
+
+/** Sessions have just ended: rows of others go instead, so that there are not more and more of them. */
+function forgetSessions(db: Connection, now: number): void {
+  const old = db.all(oldSessionsSql, [now - endedSessionKeptMs]).map(({ id }) => id)
+  if (old.length > 0) db.run(forgetSessionsSql, [JSON.stringify(old)])
 }

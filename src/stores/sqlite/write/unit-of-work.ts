@@ -16,6 +16,7 @@ import { firstUnread, firstWaiters } from '../../../core/rules/messages/exchange
 import type {
   UnitOfWork,
   KeptBroadcast,
+  TopicUse,
   UnreadPage,
   WaiterPage,
   WaitRow,
@@ -31,6 +32,7 @@ import type { Rewrite } from '../../../core/rules/rewrite.ts'
 import type { Run } from '../../../core/model/run.ts'
 import type { Broadcast, Delivery } from '../../../core/model/topic.ts'
 import type { Batch } from './batch.ts'
+import { beginTopicSql, deleteTopic, lookAtTopicSql, moveTopicSql, positionOf, useOf } from './topics.ts'
 import { readRun } from '../read/read.ts'
 import { rewriteRun } from './rewrite.ts'
 import { broadcastOf, choreOf, entryOf, messageOf, policyText, waitOf } from '../schema/rows.ts'
@@ -218,8 +220,19 @@ export class SqliteUnitOfWork implements ChangeWork {
   }
 
   topicPosition(topic: string): number {
-    const row = this.batch.db.get('select position from topics where shard = 0 and name = ?', [topic])
-    return (row?.['position'] as number | undefined) ?? 0
+    return positionOf(this.batch.db, topic)
+  }
+
+  topicUse(topic: string, most: number): TopicUse | undefined {
+    return useOf(this.batch.db, topic, most)
+  }
+
+  deleteTopic(topic: string): void {
+    deleteTopic(this.batch.db, topic)
+  }
+
+  lookAtTopic(topic: string, at: number): void {
+    this.batch.db.run(lookAtTopicSql, [at, topic])
   }
 
   broadcast(topic: string, id: string): Broadcast | undefined {
@@ -325,6 +338,8 @@ export class SqliteUnitOfWork implements ChangeWork {
       insert into waits (shard, kind, target, run_id, effect, delivery, opened_at, since) values (0, ?, ?, ?, ?, ?, ?, ?)
       on conflict (shard, kind, target, run_id, effect) do nothing`
     this.batch.db.run(sql, [kind, target, runId, effect, delivery, openedAt, since])
+    // A topic begins when a run first waits on it, or something is first sent to it.
+    if (kind === 'topic') this.batch.db.run(beginTopicSql, [target, this.now + this.pages.topicRestMs])
   }
 
   setMissed({ kind, target, runId, effect }: WaitRow, position: number | null): void {
@@ -337,18 +352,14 @@ export class SqliteUnitOfWork implements ChangeWork {
     this.batch.db.run(sql, [kind, target, runId, effect])
   }
 
-  addBroadcast(broadcast: Broadcast): void {
+  addBroadcast(broadcast: Broadcast, retainMs: number): void {
     const { topic, position, id, delivery, data, policy, at, expiresAt, takenBy, deliveredTo } = broadcast
     const { db } = this.batch
     const into =
       'broadcasts (shard, topic, position, id, delivery, data, policy, at, expires_at, taken_by, delivered_to)'
     const values = [topic, position, id, delivery, data, policyText(policy), at, expiresAt, takenBy, deliveredTo]
     db.insert(into, values.length, values)
-    db.run(
-      `insert into topics (shard, name, position) values (0, ?, ?)
-       on conflict (shard, name) do update set position = excluded.position`,
-      [topic, position],
-    )
+    db.run(moveTopicSql, [topic, position, retainMs, this.now + this.pages.topicRestMs])
   }
 
   takeBroadcast({ topic, position }: Broadcast, runId: string): void {

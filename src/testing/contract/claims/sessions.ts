@@ -1,6 +1,7 @@
 // Sessions: one heartbeat keeps all leases of a process, and a session that was declared dead stays dead.
 
 import assert from 'node:assert/strict'
+import { endedSessionKeptMs, sessionsForgottenAtOnce } from '../../../core/model/heartbeat.ts'
 import { atOnce, ids } from '../bench.ts'
 import type { ContractCase } from '../contract-case.ts'
 
@@ -99,6 +100,94 @@ export const sessionCases: readonly ContractCase[] = [
       await clock.advance(20_000)
       const { sessionsEnded, takenOver } = await rescue()
       assert.deepEqual([sessionsEnded, takenOver.map(({ runId }) => runId)], [1, [lost.runId]])
+    },
+  },
+  {
+    name: 'a heartbeat that does not open a session finds that it has ended, and opens nothing',
+    async run({ beat, hold, rescue, clock }) {
+      const { runId } = await hold({ lease: { session: 'never', token: 1 } })
+      const held = [{ runId, token: 1, extendMs: 60_000 }]
+      const answer = await beat('never', { opens: false, held })
+      assert.deepEqual([answer.alive, answer.lost, answer.now], [false, [runId], clock.now()])
+      assert.deepEqual((await rescue()).sessionsEnded, 0, 'there is no such session')
+      assert.equal((await beat('me')).alive, true)
+      assert.equal((await beat('me', { opens: false })).alive, true, 'one that lives is kept')
+      await clock.advance(29_999)
+      assert.equal((await beat('me', { opens: false })).alive, true)
+      await clock.advance(29_999)
+      assert.equal((await rescue()).sessionsEnded, 0)
+    },
+  },
+  {
+    name: 'an ended session is gone a day later, and does not come back without its row either',
+    near: true,
+    async run({ beat, rescue, clock, hold, run }) {
+      await beat('dead')
+      await beat('ended')
+      await beat('ended', { end: true })
+      await clock.advance(30_000)
+      assert.equal((await rescue()).sessionsEnded, 1)
+      await clock.advance(endedSessionKeptMs - 30_001)
+      await beat('other', { end: true })
+      assert.equal((await beat('ended')).alive, false, 'the row is there for a day')
+      await clock.advance(30_001)
+      await beat('another', { end: true })
+      for (const session of ['dead', 'ended']) {
+        assert.equal((await beat(session, { opens: false })).alive, false)
+        assert.equal((await beat(session, { opens: false })).alive, false, 'the heartbeat has opened nothing')
+      }
+      // What is leased to it is as good as lost: it goes to others with the next rescue.
+      const { runId } = await hold({ lease: { session: 'dead', token: 1 } })
+      await rescue()
+      assert.deepEqual([(await run(runId)).status, (await run(runId)).session], ['pending', null])
+      assert.equal((await beat('ended')).alive, true, 'its row is gone: it opens like a session that was never seen')
+    },
+  },
+  {
+    name: 'ended sessions also go when a rescue finds others dead',
+    async run({ beat, rescue, clock }) {
+      await beat('ended', { end: true })
+      await beat('dead', { leaseMs: endedSessionKeptMs })
+      await clock.advance(endedSessionKeptMs)
+      assert.equal((await beat('ended')).alive, false)
+      assert.equal((await rescue()).sessionsEnded, 1)
+      assert.equal((await beat('ended', { opens: false })).alive, false)
+      assert.equal((await beat('ended')).alive, true, 'its row is gone')
+      assert.equal((await beat('dead')).alive, false, 'one that has just ended is there for a day')
+    },
+  },
+  {
+    name: 'the row of an ended session that a run still names does not go',
+    async run({ beat, hold, clock, rescue }) {
+      await beat('me')
+      const held = await hold({ lease: { session: 'me', token: 1 } })
+      await beat('me', { end: true })
+      await clock.advance(endedSessionKeptMs)
+      await beat('other', { end: true })
+      assert.equal((await beat('me')).alive, false)
+      assert.deepEqual(
+        (await rescue()).takenOver.map(({ runId }) => runId),
+        [held.runId],
+      )
+      await beat('other', { end: true })
+      assert.equal((await beat('me')).alive, true, 'no run names it any more')
+    },
+  },
+  {
+    name: 'rows that do not go, however many, keep no row that may go from going',
+    async run({ beat, hold, clock }) {
+      for (let index = 0; index < sessionsForgottenAtOnce; index += 1) {
+        const session = `held ${index}`
+        await beat(session)
+        await hold({ lease: { session, token: 1 } })
+        await beat(session, { end: true })
+      }
+      await clock.advance(1)
+      await beat('free', { end: true })
+      await clock.advance(endedSessionKeptMs)
+      await beat('other', { end: true })
+      assert.equal((await beat('free')).alive, true, 'its row is gone')
+      assert.equal((await beat('held 0')).alive, false, 'a run names it')
     },
   },
   {

@@ -10,9 +10,15 @@ import {
   type WaitPosition,
 } from '../../../../src/core/model/chore.ts'
 import { firstUnread, firstWaiters, longestFirst } from '../../../../src/core/rules/messages/exchange.ts'
-import type { UnitOfWork, UnreadPage, WaiterPage, WaitRow } from '../../../../src/core/rules/messages/unit-of-work.ts'
+import type {
+  TopicUse,
+  UnitOfWork,
+  UnreadPage,
+  WaiterPage,
+  WaitRow,
+} from '../../../../src/core/rules/messages/unit-of-work.ts'
 import type { Fate, Message, MessageDraft } from '../../../../src/core/model/message.ts'
-import type { Run } from '../../../../src/core/model/run.ts'
+import { isTerminal, type Run } from '../../../../src/core/model/run.ts'
 import type { Broadcast } from '../../../../src/core/model/topic.ts'
 import { newRun } from '../model/new-run.ts'
 
@@ -32,6 +38,10 @@ export class PlainUnitOfWork implements UnitOfWork {
   readonly appended = new Map<string, readonly Draft[]>()
   waits: WaitRow[] = []
   broadcasts: Broadcast[] = []
+  readonly retained = new Map<string, number>()
+  readonly deletedTopics: string[] = []
+  /** Topics, and when the next look at them comes. */
+  readonly looks: string[] = []
   /** What it was asked to forget. */
   readonly forgotten: (readonly [topic: string, before: number])[] = []
   /** The last entries of runs that are over. */
@@ -206,8 +216,29 @@ export class PlainUnitOfWork implements UnitOfWork {
     this.waits = this.waits.filter((one) => placeOf(one) !== placeOf(wait))
   }
 
-  addBroadcast(broadcast: Broadcast): void {
+  addBroadcast(broadcast: Broadcast, retainMs: number): void {
     this.broadcasts.push(broadcast)
+    this.retained.set(broadcast.topic, retainMs)
+  }
+
+  topicUse(topic: string, most: number): TopicUse | undefined {
+    const all = this.waits.filter((wait) => wait.kind === 'topic' && wait.target === topic)
+    const { waits, more } = firstWaiters(all, most)
+    const isLive = ({ runId }: WaitRow): boolean => !isTerminal(this.known(runId).status)
+    return {
+      waits: waits.map((wait) => ({ wait, isLive: isLive(wait) })),
+      more,
+      oldest: this.broadcasts.find((one) => one.topic === topic),
+      retainMs: this.retained.get(topic) ?? null,
+    }
+  }
+
+  deleteTopic(topic: string): void {
+    this.deletedTopics.push(topic)
+  }
+
+  lookAtTopic(topic: string, at: number): void {
+    this.looks.push(`${topic} ${at}`)
   }
 
   takeBroadcast({ topic, position }: Broadcast, takenBy: string): void {

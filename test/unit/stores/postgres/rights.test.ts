@@ -30,8 +30,10 @@ const performing = [
   'feed update',
   'sequencer select',
   'sequencer update',
+  'sessions delete',
   'sessions insert',
   'sessions update',
+  'topics delete',
 ]
 
 it.each<[RoleKind, readonly string[]]>([

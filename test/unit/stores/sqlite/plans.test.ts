@@ -42,9 +42,16 @@ import { knownSql } from '../../../../src/stores/sqlite/write/deliver.ts'
 import { messagePageSql, namedMessagesSql } from '../../../../src/stores/sqlite/read/read.ts'
 import { expiredSql, nextSql, orphansSql, overdueSql, timedOutSql } from '../../../../src/stores/sqlite/write/rescue.ts'
 import { countQuery, findQuery } from '../../../../src/stores/sqlite/read/find.ts'
-import { dueChoreSql } from '../../../../src/stores/sqlite/write/chores.ts'
+import { dueChoreSql, dueTopicSql, nextTaskSql } from '../../../../src/stores/sqlite/write/chores.ts'
+import { oldestBroadcastSql, topicWaitsSql } from '../../../../src/stores/sqlite/write/topics.ts'
 import { keyHolderSql } from '../../../../src/stores/sqlite/write/rewrite.ts'
-import { extendSql, listedSql, unknownLeasesSql } from '../../../../src/stores/sqlite/write/sessions.ts'
+import {
+  extendSql,
+  forgetSessionsSql,
+  listedSql,
+  oldSessionsSql,
+  unknownLeasesSql,
+} from '../../../../src/stores/sqlite/write/sessions.ts'
 import { knownIdsSql, takenIdempotencySql, takenKeysSql } from '../../../../src/stores/sqlite/write/start.ts'
 import type { RunFilter } from '../../../../src/store.ts'
 import { openSqliteStore } from '../../../../src/stores/sqlite/index.ts'
@@ -86,6 +93,12 @@ describe('the plan of', () => {
     ['the search for missed deadlines', overdueSql, ['runs_deadline']],
     ['the search for runs that are over time', timedOutSql, ['runs_bound_timeout']],
     ['the search for expired runs', expiredSql, ['runs_bound_expiry']],
+    ['the search for sessions that ended long ago', oldSessionsSql, ['sessions_ended', 'runs_held']],
+    ['the end of their rows', forgetSessionsSql, ['sqlite_autoindex_sessions_1']],
+    ['the look for something to do', nextTaskSql, ['chores_due', 'topics_look']],
+    ['the next topic to look at', dueTopicSql, ['topics_look']],
+    ['who waits on a topic', topicWaitsSql, ['waits_longest', 'sqlite_autoindex_runs_1']],
+    ['the first broadcast that a topic keeps', oldestBroadcastSql, ['sqlite_autoindex_broadcasts_1']],
     [
       'the outlook of a rescue',
       nextSql,
@@ -181,7 +194,7 @@ describe('the plan of', () => {
     ['runs_parent (shard=? AND parent_id=?', { parentId: 'a', version: 1 }],
     ['runs_idempotency (shard=? AND idempotency_key=?', { idempotencyKey: 'a', types: ['a'] }],
     ['sqlite_autoindex_runs_1 (shard=? AND id=?', { ids: ['a', 'b'], statuses: ['failed'] }],
-    ['sqlite_autoindex_runs_1 (shard=?', { types: ['a'], statuses: ['failed'] }],
+    ['runs_type (shard=? AND type=?', { types: ['a'], statuses: ['failed'] }],
   ]
 
   it.each(finds)('SW-O3 a find and a count go along %s for %j', (index, filter) => {
@@ -193,6 +206,27 @@ describe('the plan of', () => {
       expect(plan.filter((line) => walksAll.test(line))).toEqual([])
     }
   })
+
+  it.each([1, 3])(
+    'SW-O3 a find and a count of %i types walk the index of each, in its order, and no further than a page',
+    (count) => {
+      const types = ['a', 'b', 'c'].slice(0, count)
+      for (const filter of [
+        { types },
+        { types, statuses: ['failed'] },
+        { types, createdFrom: 1, version: 2 },
+      ] as const) {
+        for (const { sql, values } of [findQuery(filter, { limit: 5, after: 'x' }), countQuery(filter, 5)]) {
+          const plan = planOf(sql, values)
+          const searches = plan.filter((line) => line.includes('runs'))
+          expect(searches).toHaveLength(count)
+          for (const line of searches) expect(line).toContain('runs_type (shard=? AND type=?')
+          expect(sql.split('limit ?').length - 1).toBeGreaterThanOrEqual(count)
+          if (count === 1) expect(plan.join()).not.toContain('TEMP B-TREE')
+        }
+      }
+    },
+  )
 
   it('a page of a find is walked in its order and sorts nothing', () => {
     for (const filter of [{}, { tag: 'a' }, { key: 'a' }, { parentId: 'a' }, { statuses: ['failed'] }] as const) {

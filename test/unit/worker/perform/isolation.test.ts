@@ -20,7 +20,7 @@ describe('a suspect that is due', () => {
     expect(claims).toEqual([{ limit: 1, isolated: true }])
     expect(watched).toEqual(['suspect'])
     const held = [{ runId: 'suspect', token: 7, extendMs: null, begun: 3 }]
-    expect(beats).toEqual([{ session: 'me', leaseMs, held, seeksUnknownLeases: false }])
+    expect(beats).toEqual([{ session: 'me', leaseMs, opens: false, held, seeksUnknownLeases: false }])
   })
 
   it('does not begin before the runs that left for its sake are given back: its death would count against them', async () => {

@@ -38,6 +38,8 @@ function lockedRows(changes: Partial<LockedRows> = {}): LockedRows {
     waits: new Map(),
     cutWaits: new Set(),
     topics: new Map(),
+    retained: new Map(),
+    use: null,
     broadcasts: new Map(),
     backlogs: new Map(),
     cutBacklogs: new Set(),

@@ -45,7 +45,7 @@ describe('migrating', () => {
     expect(await relationsIn(place)).toEqual(tableNames)
     const before = await rows(`select * from ${quoted}.settings order by name`)
     expect(before.map(({ name, value }) => [name, value])).toEqual([
-      ['min-client', '10'],
+      ['min-client', '12'],
       ['shards', '4'],
     ])
     const sent: string[] = []
