@@ -29,7 +29,7 @@ export async function readState(
   const definition = deciderOf(engine, decider)
   const named = checkInstanceId(id)
   const cached = await reading('state()', options, () => engine.instances.current(definition, named))
-  return cached === null ? undefined : copied(cached.instance.state)
+  return cached?.instance.hasBegun === true ? copied(cached.instance.state) : undefined
 }
 
 /** @internal */

@@ -9,9 +9,10 @@ import type { Delivered, Started, Store } from '../../store.ts'
 import type { OutgoingMessage } from '../batch/message-sender.ts'
 import type { LocalWorker } from '../local-worker.ts'
 import type { Registry } from '../registry.ts'
+import type { RunEnds } from '../run-ends.ts'
 import type { RunMoves } from '../run-moves.ts'
 
-export interface DecidingEngine extends Pick<Host, 'ports' | 'payloads' | 'transitionId' | 'commit'> {
+export interface DecidingEngine extends Pick<Host, 'ports' | 'payloads' | 'transitionId' | 'commit' | 'mailbox'> {
   readonly outgoing: Pick<Host, 'prepare' | 'receiver' | 'limits'>
   readonly store: Store
   readonly registry: Registry
@@ -21,6 +22,7 @@ export interface DecidingEngine extends Pick<Host, 'ports' | 'payloads' | 'trans
   readonly shards: number
   readonly isClosed: boolean
   readonly runMoves: RunMoves
+  readonly runEnds: Pick<RunEnds, 'ended'>
   readonly localWorker: LocalWorker | null
   /** A run may have become claimable. */
   onReady(): void

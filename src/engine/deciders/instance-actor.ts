@@ -6,9 +6,11 @@
 //   flying   → idle      it is committed, and the callers have their answers
 //   flying   → deciding  others have come while it was on its way, or another process was first (`stale`): what is new is folded,
 //                        and the inputs are decided once more
+//   flying   → deciding  nobody holds the instance, but its run does not just wait (`held`): it is performed here
 //   flying   → awaiting  a worker holds the instance (`held`), or others were first again and again: the inputs go through the
 //                        mailbox, each under the id of its command, and the journal says what became of them
-//   awaiting → idle      all of them were found there
+//   flying   → idle      the instance is paused, or begins later: the callers learn of that (`held-instance.ts`)
+//   awaiting → idle      all of them were found there, or their callers wait no longer
 //
 // An answer that is not committed (a rejection that leaves nothing) is only given when the store has nothing new.
 
@@ -21,10 +23,11 @@ import { decidedTransition } from '../../core/deciding/decided-transition.ts'
 import { fetchedEntries } from '../../core/deciding/read-entries.ts'
 import { loadJournal } from '../store/journal-pages.ts'
 import { loadInstance, refusalReason, type CachedInstance } from './cached-instance.ts'
-import type { Call, DecidingActor, InputAnswer, InstanceKeeper } from './deciding-actor.ts'
+import type { Call, DecidingActor, Input, InputAnswer, InstanceKeeper } from './deciding-actor.ts'
 import { EffectLeases } from './effect-leases.ts'
 import { hostOf, type DecidingEngine } from './deciding-engine.ts'
 import { beginInstance, rejectFirst } from './begin-instance.ts'
+import { whenHeld } from './held-instance.ts'
 import { MailboxPath } from './mailbox-path.ts'
 
 /** The end of an effect, with which the instance decides its outcome. */
@@ -75,8 +78,11 @@ export class InstanceActor implements DecidingActor {
     return this.cached?.bytes ?? 0
   }
 
-  execute(input: unknown, command: string | null): Promise<InputAnswer> {
-    return new Promise((resolve, reject) => this.add({ kind: 'call', input, command, resolve, reject }))
+  execute({ input, command, timeoutMs }: Input): Promise<InputAnswer> {
+    const until = this.engine.ports.clock.monotonic() + timeoutMs
+    return new Promise((resolve, reject) =>
+      this.add({ kind: 'call', input, command, timeoutMs, until, resolve, reject }),
+    )
   }
 
   /** Commits the end of an effect, and with it what the instance decides, if it can be decided now. */
@@ -132,13 +138,15 @@ export class InstanceActor implements DecidingActor {
     try {
       await this.engine.learnTime()
       let pause = createBackoff(this.engine.ports, rivalPauses)
-      for (let stale = 0; open.length > 0;) {
+      for (let [stale, held] = [0, 0]; open.length > 0;) {
         const done = await this.decideNext(open)
         if (done === 'stale') {
           stale += 1
           if (stale < mostStale) await this.lost(stale === 1 ? null : pause)
         }
-        if (done === 'held' || stale >= mostStale) return await this.mailbox.send(open)
+        if (done === 'held') held += 1
+        const isBlocked = done === 'held' && (await whenHeld(this, open, held)) === 'mailbox'
+        if (isBlocked || stale >= mostStale) return await this.mailbox.send(open)
         if (typeof done === 'number') {
           open = open.slice(done)
           stale = 0
