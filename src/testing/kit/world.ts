@@ -20,6 +20,7 @@ import { Attempts, type Choose } from './attempts.ts'
 import { AwaitedResults } from './awaited-results.ts'
 import { BodyWatch, type BodyChecks } from './body-watch.ts'
 import { CountedTurns } from './counted-turns.ts'
+import { drivenBy } from './driven-calls.ts'
 import { assertEmpty, assertSameTime, openTestStore, type TestStore } from './test-store.ts'
 import { awaitedInVain, describeWaiting, isUpToOthers, unended, type WaitingRun } from './waiting-run.ts'
 import { WorkerProcess, type Death } from './worker-process.ts'
@@ -89,7 +90,7 @@ export class World {
       const random = createSeededRandom(world.seedOf(0))
       const ports = { clock: { ...clock, drift: 0 }, random, turns: world.turns }
       const holdfast = await createHoldfast({ ...world.shared, store: world.noticing(store), ports })
-      world.driver = world.results.of(holdfast)
+      world.driver = drivenBy(clock, world.results.of(holdfast))
       await assertEmpty(store)
       world.boot()
       await world.rest()
