@@ -78,8 +78,15 @@ export function typedInput(input: unknown, type: string): Typed {
   }
   throw new HoldfastError(
     'INVALID_INPUT',
-    `An input of decider "${type}" must be an object with a type. Got ${shown(input)}.`,
+    `An input of decider "${type}" must be an object with a type. Got ${shownTyped(input)}.`,
   )
+}
+
+/** What was given in place of an object with a type. */
+export function shownTyped(given: unknown): string {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) return shown(given)
+  const { type } = given as Partial<Typed>
+  return type === undefined ? 'an object without a type' : `an object whose type is ${shown(type)}`
 }
 
 function readsOf(given: unknown, where: string): Readonly<Record<string, Read>> {
