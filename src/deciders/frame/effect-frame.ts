@@ -11,15 +11,17 @@
 import type { DeciderModel, EffectModel, EffectTools } from '../../core/definition/decider-model.ts'
 import type { Claim, DepartureListener, EffectOutcome, Frame, Host } from '../../core/definition/definition.ts'
 import { afterFailure } from '../../core/definition/retry.ts'
+import { fatal } from '../../core/definition/retry-mark.ts'
 import type { Services } from '../../core/definition/services.ts'
-import { HoldfastError, isHoldfastError } from '../../core/errors/error.ts'
-import { bug } from '../../core/errors/error.ts'
+import { bug, HoldfastError, isHoldfastError, messageOf } from '../../core/errors/error.ts'
 import { isLeftToOthers } from '../../core/errors/left-to-others.ts'
 import type { AttemptMeta, Draft } from '../../core/model/entry.ts'
 import { Attempt, type AttemptListener } from '../../core/runtime/attempt.ts'
 import type { EffectOrigin } from '../../core/deciding/effect-run.ts'
 import { fetchPatiently } from '../../core/runtime/fetch.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
+import { quotedText } from '../../core/text/printable.ts'
+import { typedInput } from '../api/identity.ts'
 import { LeavingFrame } from './leaving-frame.ts'
 
 /** The effect, and how it is performed. */
@@ -150,9 +152,11 @@ export class EffectFrame extends LeavingFrame implements Frame, AttemptListener<
     const meta = { attempt: attempt.attempt, ms: attempt.ms }
     let data: string
     try {
+      if (value !== undefined) typedInput(value, this.performed.decider.type)
       data = this.host.payloads.encode(value, this.nextPlace('succeeded'))
     } catch (error) {
-      return this.afterFailure(error, attempt.ms)
+      // It was performed: another attempt would return the same, and do it once more.
+      return this.afterFailure(fatal(noResult(this.performed, error)), attempt.ms)
     }
     const draft: Draft = { kind: 'succeeded', name: null, meta: null, data }
     const failure = await this.settle(draft, 'succeeded', this.outcome(meta, { value }))
@@ -288,6 +292,13 @@ export class EffectFrame extends LeavingFrame implements Frame, AttemptListener<
   private nextPlace(kind: Draft['kind']) {
     return this.host.payloads.place(this.runId, this.committedSeq + 1, kind, null)
   }
+}
+
+function noResult({ decider, type }: PerformedEffect, cause: unknown): HoldfastError {
+  const message =
+    `The handler of effect ${quotedText(type)} of decider ${quotedText(decider.type)} was performed, and returned what is no ` +
+    `input: ${messageOf(cause)} Return an input, or nothing.`
+  return new HoldfastError('INVALID_INPUT', message, { cause })
 }
 
 /** The decider could not decide it. Everything else says something about the store. */

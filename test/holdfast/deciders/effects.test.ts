@@ -153,6 +153,30 @@ describe.each(everyStore)('an effect on $name', ({ make }) => {
     expect(calls).toEqual([1, 2])
   })
 
+  it.each([['a text'], [{ kind: 'MailSent' }], [{ type: 'MailSent', by: () => 'a function' }]])(
+    'whose handler returns what is no input gives up at once, and is not performed again',
+    async (returned) => {
+      const { open } = await make()
+      const calls: number[] = []
+      const thing = decider('thing', {
+        initial: () => 'new',
+        evolve: (_state, event: { type: 'Made' | 'Lost' }) => event.type,
+        decide: (_state, input: { type: 'Make'; id: string } | { type: 'Lost' }) =>
+          input.type === 'Lost' ? decision({ type: 'Lost' }) : decision({ type: 'Made' }).effect({ type: 'work' }),
+        id: { Make: 'id', Lost: null },
+        effects: { work: (_effect, { attempt }) => (calls.push(attempt), returned as unknown as undefined) },
+        onDeadLetter: () => ({ type: 'Lost' }),
+      })
+      const holdfast = await open({ workflows: [thing] })
+      await holdfast.work()
+      await holdfast.execute(thing, { type: 'Make', id: '1' })
+      await until('it is lost', async () => (await holdfast.state(thing, '1')) === 'Lost')
+      expect(calls).toEqual([1])
+      const [dead] = (await holdfast.find({ type: 'thing/work' })).runs
+      expect(dead?.lastError).toContain('returned what is no input')
+    },
+  )
+
   it('IF-E10 IF-C4 is performed after the end of its instance, too, and its outcome changes nothing then', async () => {
     const { open } = await make()
     const shipped: string[] = []

@@ -55,6 +55,28 @@ describe.each(everyStore)('a function on $name', ({ make }) => {
     expect(await holdfast.state(order, '1')).toMatchObject({ notes: ['a', 'b'] })
   })
 
+  it('fails at once at an input that is wrong, and waits for an instance that is paused', async () => {
+    const { open } = await make()
+    const order = orderOf()
+    const teller = workflow('teller', async (ctx, input: { type: 'Note' | 'Late'; orderId: string }) => {
+      const answer = await ctx.execute(order, { text: 'x', ...input })
+      return answer.outcome
+    })
+    const holdfast = await open({ workflows: [order, teller] })
+    await holdfast.work()
+    const wrong = await holdfast.start(teller, { type: 'Late', orderId: '1' })
+    await expect(wrong.result()).rejects.toMatchObject({ cause: { code: 'INVALID_INPUT' } })
+    expect((await holdfast.journal(wrong)).some(({ kind }) => kind === 'attempt-failed')).toBe(false)
+    await holdfast.execute(order, { type: 'Create', orderId: '1' })
+    const [{ id = '' } = {}] = (await holdfast.find({ type: 'order' })).runs
+    await holdfast.pause(id)
+    const waiting = await holdfast.start(teller, { type: 'Note', orderId: '1' })
+    const failed = async () => (await holdfast.journal(waiting)).some(({ kind }) => kind === 'attempt-failed')
+    await until('it was tried', failed)
+    await holdfast.resume(id)
+    expect(await waiting.result()).toBe('accepted')
+  })
+
   it('is started as a run like any other: by its input, which names it', async () => {
     const { open } = await make()
     const order = orderOf()
