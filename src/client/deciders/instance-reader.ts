@@ -30,6 +30,18 @@ export interface EventCause {
   readonly commandId: string | null
 }
 
+/** A timer that gave up: its input could not be decided. */
+export interface TimerFailure {
+  /** The number of its entry in the journal. */
+  readonly seq: number
+  readonly at: Date
+  /** Its key; null if it had none. */
+  readonly key: string | null
+  /** How often it was tried. */
+  readonly attempts: number
+  readonly error: unknown
+}
+
 /** The inputs that were enqueued and are not decided yet. */
 export interface Backlog {
   readonly inputs: number
@@ -64,6 +76,8 @@ export interface InstanceReader {
     options?: EventsOptions,
   ): Promise<readonly HistoricEvent<Types['event']>[]>
   history(decider: string, id: string, options?: EventsOptions): Promise<readonly HistoricEvent[]>
+  /** The timers of an instance that gave up, in order: nothing tries them again. None if there is no instance of this id. */
+  deadTimers(decider: TypedDecider | string, id: string, options?: AbortOption): Promise<readonly TimerFailure[]>
   /** How many inputs were enqueued and are not decided yet. */
   backlog(decider: TypedDecider | string, id: string, options?: AbortOption): Promise<Backlog>
 }

@@ -18,6 +18,7 @@ import { isLeftToOthers } from '../../core/errors/left-to-others.ts'
 import type { AttemptMeta, Draft } from '../../core/model/entry.ts'
 import { Attempt, type AttemptListener } from '../../core/runtime/attempt.ts'
 import type { EffectOrigin } from '../../core/deciding/effect-run.ts'
+import { runLine, shortMessage } from '../../core/rows/engine-notes.ts'
 import { fetchPatiently } from '../../core/runtime/fetch.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
 import { quotedText } from '../../core/text/printable.ts'
@@ -43,6 +44,7 @@ export class EffectFrame extends LeavingFrame implements Frame, AttemptListener<
   /** How often it has failed, since an operator retried it last. */
   private failures = 0
   private effect: unknown
+  private hasFailed = false
   private attempt: Attempt | null = null
   private cancelPause: Cancel | null = null
   private cancelGrace: Cancel | null = null
@@ -194,6 +196,22 @@ export class EffectFrame extends LeavingFrame implements Frame, AttemptListener<
     const failure = await this.settle(draft, 'failed', this.outcome(meta, { effect: this.effect, error }))
     // The instance could not decide that it gave up: it records that by itself, from its mailbox.
     if (failure !== null) await this.end(draft, 'failed')
+    if (this.hasFailed) this.logFailure(meta.attempt, error)
+  }
+
+  /** An operator learns of it even if the decider does not ask. */
+  private logFailure(attempt: number, error: unknown): void {
+    const { host, run, origin, performed } = this
+    const text =
+      `gave up: effect ${this.effectId} of instance ${quotedText(origin.id)} of decider ${quotedText(performed.decider.type)}, ` +
+      `attempt ${attempt}: ${shortMessage(error)}`
+    const details = { run: run.id, type: run.type, id: origin.id, effect: origin.effect, attempt, error }
+    host.ports.logger.error(runLine(run, text), details)
+  }
+
+  protected override ended(...end: Parameters<LeavingFrame['ended']>): void {
+    this.hasFailed = end[0] === 'failed'
+    super.ended(...end)
   }
 
   private outcome(meta: AttemptMeta, result: EffectOutcome['result']): EffectOutcome {

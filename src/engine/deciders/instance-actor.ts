@@ -20,6 +20,7 @@ import { HoldfastError } from '../../core/errors/error.ts'
 import type { Transition } from '../../core/model/transition.ts'
 import { createBackoff } from '../../core/runtime/backoff.ts'
 import { decidedTransition } from '../../core/deciding/decided-transition.ts'
+import { logDeadTimers } from '../../core/runtime/fired-timers.ts'
 import { fetchedEntries } from '../../core/deciding/read-entries.ts'
 import { loadJournal } from '../store/journal-pages.ts'
 import { loadInstance, refusalReason, type CachedInstance } from './cached-instance.ts'
@@ -207,6 +208,7 @@ export class InstanceActor implements DecidingActor {
       const answer = await engine.commit(leases.reserve(made))
       cached.instance.committed(answer.at)
       this.noteCommitted(cached, made)
+      logDeadTimers(engine.ports.logger, cached.run, decided)
       leases.begin(answer.leased, answer.at)
       return answer
     } catch (error) {
@@ -334,6 +336,7 @@ export class InstanceActor implements DecidingActor {
       if (settled?.outcome === 'committed') {
         cached.instance.committed(settled.at)
         this.noteCommitted(cached, settles)
+        logDeadTimers(this.engine.ports.logger, cached.run, decided)
         leases.begin(settled.leased, settled.at)
       } else {
         // The outcome is in the mailbox.

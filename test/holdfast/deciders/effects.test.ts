@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { decider, decision, fatal, workflow, type EffectTools, type Holdfast, type JournalEntry } from 'holdfast'
+import { keepLines } from '../open.ts'
 import { everyStore } from '../stores.ts'
 import { until } from '../../support/until.ts'
 import { orderOf } from './order.ts'
@@ -73,7 +74,7 @@ describe.each(everyStore)('an effect on $name', ({ make }) => {
     expect(keys).toEqual(['order:1:5 1 false', 'order:1:5 2 true'])
   })
 
-  it('IF-R3 IF-R4 IF-R8 that gives up reports it to the decider, is a dead letter, and is retried on request', async () => {
+  it('IF-R3 IF-R4 IF-R8 that gives up reports it to the decider, is a failed run with a line in the log, and is retried on request', async () => {
     const { open } = await make()
     const world = { isUp: false, calls: 0 }
     const order = orderOf({
@@ -82,7 +83,8 @@ describe.each(everyStore)('an effect on $name', ({ make }) => {
         if (!world.isUp) throw new Error('No such address')
       },
     })
-    const holdfast = await open({ workflows: [order] })
+    const logger = keepLines()
+    const holdfast = await open({ workflows: [order], logger })
     await holdfast.work()
     await holdfast.execute(order, create)
     const events = async (): Promise<readonly unknown[]> => holdfast.events(order, '1')
@@ -95,6 +97,11 @@ describe.each(everyStore)('an effect on $name', ({ make }) => {
     })
     expect(dead).toMatchObject({ lastError: expect.stringContaining('No such address') as string })
     expect(await holdfast.count({ type: 'order/sendMail', status: 'failed' })).toMatchObject({ count: 1 })
+    const lines = logger.lines.filter(({ level }) => level === 'error')
+    expect(lines).toMatchObject([{ details: { run: dead.id, type: 'order/sendMail', id: '1', effect: 'sendMail#5' } }])
+    expect(lines[0]?.message).toContain(
+      'gave up: effect 5 of instance "1" of decider "order", attempt 2: No such address',
+    )
     world.isUp = true
     expect(await holdfast.retry(dead.id)).toMatchObject({ outcome: 'retried' })
     await until('it is confirmed', async () => (await holdfast.state(order, '1'))?.isConfirmed)

@@ -68,12 +68,12 @@ describe.each(everyStore)('a function on $name', ({ make }) => {
     await expect(wrong.result()).rejects.toMatchObject({ cause: { code: 'INVALID_INPUT' } })
     expect((await holdfast.journal(wrong)).some(({ kind }) => kind === 'attempt-failed')).toBe(false)
     await holdfast.execute(order, { type: 'Create', orderId: '1' })
-    const [{ id = '' } = {}] = (await holdfast.find({ type: 'order' })).runs
-    await holdfast.pause(id)
+    const [paused] = (await holdfast.find({ type: 'order' })).runs
+    await holdfast.pause(paused?.id ?? '')
     const waiting = await holdfast.start(teller, { type: 'Note', orderId: '1' })
     const failed = async () => (await holdfast.journal(waiting)).some(({ kind }) => kind === 'attempt-failed')
     await until('it was tried', failed)
-    await holdfast.resume(id)
+    await holdfast.resume(paused?.id ?? '')
     expect(await waiting.result()).toBe('accepted')
   })
 
