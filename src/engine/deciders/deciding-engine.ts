@@ -11,6 +11,7 @@ import type { LocalWorker } from '../local-worker.ts'
 import type { Registry } from '../registry.ts'
 import type { RunEnds } from '../run-ends.ts'
 import type { RunMoves } from '../run-moves.ts'
+import type { UnclaimedWarning } from '../unclaimed-warning.ts'
 
 export interface DecidingEngine extends Pick<Host, 'ports' | 'payloads' | 'transitionId' | 'commit' | 'mailbox'> {
   readonly outgoing: Pick<Host, 'prepare' | 'receiver' | 'limits'>
@@ -24,6 +25,7 @@ export interface DecidingEngine extends Pick<Host, 'ports' | 'payloads' | 'trans
   readonly runMoves: RunMoves
   readonly runEnds: Pick<RunEnds, 'ended'>
   readonly localWorker: LocalWorker | null
+  readonly unclaimedWarning: Pick<UnclaimedWarning, 'expect'>
   /** A run may have become claimable. */
   onReady(): void
   learnTime(): Promise<void>

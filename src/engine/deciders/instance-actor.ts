@@ -26,6 +26,7 @@ import { loadJournal } from '../store/journal-pages.ts'
 import { loadInstance, refusalReason, type CachedInstance } from './cached-instance.ts'
 import type { Call, DecidingActor, Input, InputAnswer, InstanceKeeper } from './deciding-actor.ts'
 import { EffectLeases } from './effect-leases.ts'
+import { expectWorker } from './expect-worker.ts'
 import { hostOf, type DecidingEngine } from './deciding-engine.ts'
 import { beginInstance, rejectFirst } from './begin-instance.ts'
 import { whenHeld } from './held-instance.ts'
@@ -225,7 +226,9 @@ export class InstanceActor implements DecidingActor {
     return decidedTransition({ ...options, lease: null, parkIf: null, isWanted: () => !this.engine.isClosed })
   }
 
-  noteCommitted(cached: CachedInstance, { keyId = null, append, due }: Transition): void {
+  noteCommitted(cached: CachedInstance, transition: Transition): void {
+    const { keyId = null, append, due } = transition
+    expectWorker(this.engine, cached.run, transition)
     if (keyId !== null) cached.run = { ...cached.run, keyId }
     for (const { data } of append) cached.bytes += data?.length ?? 0
     // A worker has to look at the new time, and runs that perform effects may be claimed.
