@@ -184,6 +184,17 @@ describe.each(everyStore)('an effect on $name', ({ make }) => {
     },
   )
 
+  it('gets no services where the process has none, and an object all the same', async () => {
+    const { open } = await make()
+    const seen: unknown[] = []
+    const order = orderOf({ mail: (_to, { services }) => void seen.push(services) })
+    const holdfast = await open({ workflows: [order] })
+    await holdfast.work()
+    await holdfast.execute(order, create)
+    await until('it is performed', () => seen.length > 0)
+    expect(seen).toEqual([{}])
+  })
+
   it('IF-E10 IF-C4 is performed after the end of its instance, too, and its outcome changes nothing then', async () => {
     const { open } = await make()
     const shipped: string[] = []
