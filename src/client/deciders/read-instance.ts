@@ -12,6 +12,7 @@ import type { Engine } from '../../engine/engine.ts'
 import { loadJournal } from '../../engine/store/journal-pages.ts'
 import { abortable, reading, type AbortOption } from '../abort-option.ts'
 import { checkWhole } from '../read/cursor.ts'
+import { RunHandle } from '../run-handle.ts'
 import { copied, deciderOf } from './execute.ts'
 import type { Backlog, TimerFailure, EventCause, EventsOptions, HistoricEvent } from './instance-reader.ts'
 
@@ -126,6 +127,22 @@ async function deadTimersOf({ payloads, store }: Engine, runId: string): Promise
     }
   }
   return dead
+}
+
+/** @internal */
+export async function instanceHandle(
+  engine: Engine,
+  decider: Definition | string,
+  id: string,
+  options?: AbortOption,
+): Promise<RunHandle<unknown>> {
+  engine.assertOpen()
+  const { type } = deciderOf(engine, decider)
+  const named = checkInstanceId(id)
+  const run = await reading('instance()', options, () => findInstanceRun(engine, type, named))
+  if (run !== null) return new RunHandle(engine, run.id, false, run.key)
+  const message = `There is no instance ${shown(named)} of decider ${shown(type)}. Its id is what its inputs name it by.`
+  throw new HoldfastError('RUN_NOT_FOUND', message, { details: { type, id: named } })
 }
 
 /** @internal */

@@ -95,6 +95,29 @@ describe.each(everyStore)('a function on $name', ({ make }) => {
 })
 
 describe.each(everyStore)('an instance on $name', ({ make }) => {
+  it('is awaited by a client and by a function that has found it, and gives its last state', async () => {
+    const { open } = await make()
+    const order = orderOf()
+    const watch = workflow('watch', async (ctx, runId: string) => {
+      const { output } = (await ctx.waitFor(runId)) as { readonly output?: unknown }
+      return output
+    })
+    const holdfast = await open({ workflows: [order, watch] })
+    await holdfast.work()
+    await holdfast.execute(order, { type: 'Create', orderId: '1' })
+    const instance = await holdfast.instance(order, '1')
+    const watching = await holdfast.start(watch, instance.id)
+    const result = instance.result()
+    await holdfast.execute(order, { type: 'Abandon', orderId: '1' })
+    expect((await result).status).toBe('expired')
+    expect(await watching.result()).toMatchObject({ status: 'expired' })
+    expect(await (await holdfast.instance('order', '1')).status()).toBe('succeeded')
+    await expect(holdfast.instance(order, '2')).rejects.toMatchObject({
+      code: 'RUN_NOT_FOUND',
+      details: { type: 'order', id: '2' },
+    })
+  })
+
   it('IF-S4 is folded from a snapshot, and from all events where code has changed', async () => {
     const { open } = await make()
     const counting = (stateVersion: number) =>
