@@ -49,7 +49,7 @@ export const innerRooms = {
     rules: ['errors', 'text', 'model', 'rows', 'runtime/ports.ts'],
     definition: ['errors', 'text', 'model', 'completion', 'payload', 'rules', 'runtime/ports.ts'],
     runtime: ['errors', 'text', 'model', 'payload', 'rows', 'definition'],
-    deciding: ['errors', 'model', 'payload', 'definition', 'runtime'],
+    deciding: ['errors', 'model', 'payload', 'rules', 'definition', 'runtime'],
     invariants: ['errors', 'text', 'model', 'rules'],
   },
   worker: {

@@ -13,7 +13,7 @@ import type { Beat, BeatRequest, ReleasedLease } from './core/model/heartbeat.ts
 import type { Delivered } from './core/model/message.ts'
 import type { NewMessage } from './core/rules/messages/deliver.ts'
 import type { Started } from './core/model/new-run.ts'
-import type { RunStart } from './core/model/run-start.ts'
+import type { RunStart } from './core/rules/run-start.ts'
 import type { Committed } from './core/rules/commit.ts'
 import type { Run } from './core/model/run.ts'
 import type { ControlResult, ControlCommand } from './core/rules/control.ts'
@@ -24,7 +24,7 @@ import type { Transition } from './core/model/transition.ts'
 export type { Beat, BeatRequest, ReleasedLease, HeldClaim } from './core/model/heartbeat.ts'
 export { messagesAtOnce, type Delivered, type Message } from './core/model/message.ts'
 export type { NewRun, Started } from './core/model/new-run.ts'
-export type { RunStart } from './core/model/run-start.ts'
+export type { RunStart } from './core/rules/run-start.ts'
 export type { Committed, Refusal } from './core/rules/commit.ts'
 export type { Claimed, ClaimRequest, ClaimSelector, Fresh, Selector } from './core/rules/claims/claim.ts'
 export type { Hint } from './core/rules/messages/hints.ts'
@@ -77,7 +77,8 @@ export interface Store {
 
   /**
    * Commits transitions, each atomic and fenced. One answer per transition, in order; a refusal harms no other. A batch
-   * holds at most one transition of a run. A transition that only a defect can send (nothing to append without parking, a
+   * holds at most one transition of a run, besides those that others settle: which of the two comes first is not said, and the
+   * second is stale. A transition that only a defect can send (nothing to append without parking, a
    * move that the status machine does not know) rejects the whole call with BUG; the other transitions may be repeated.
    */
   commit(transitions: readonly Transition[], options?: BatchOptions): Promise<readonly Committed[]>

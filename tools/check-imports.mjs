@@ -62,7 +62,7 @@ const planted = [
   ['core/runtime/a.ts', "import { A } from '../definition/a.ts'", []],
   ['core/runtime/b.ts', "import { A } from '../invariants/a.ts'", ['inner-core-runtime']],
   ['core/deciding/a.ts', "import { A } from '../runtime/a.ts'", []],
-  ['core/deciding/b.ts', "import { A } from '../rules/a.ts'", ['inner-core-deciding']],
+  ['core/deciding/b.ts', "import { A } from '../rows/a.ts'", ['inner-core-deciding']],
   ['core/invariants/a.ts', "import { A } from '../rules/a.ts'", []],
   ['core/invariants/b.ts', "import { A } from '../payload/a.ts'", ['inner-core-invariants']],
   ['core/extras/a.ts', "import { A } from '../model/a.ts'", ['inner-core-unknown']],

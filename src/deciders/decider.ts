@@ -10,7 +10,7 @@ import { retryNames, retryPolicy, retryPresets, type Retry } from '../core/defin
 import { isSchema, validate } from '../core/definition/schema.ts'
 import { HoldfastError, messageOf } from '../core/errors/error.ts'
 import { checkKey } from '../core/model/key.ts'
-import { effectType } from '../core/model/effect-type.ts'
+import { effectType } from '../core/rules/effect-type.ts'
 import { callPure } from '../core/runtime/pure-call.ts'
 import { checkFunction } from '../core/text/check-option.ts'
 import { checkOptions, shown } from '../core/text/suggest.ts'

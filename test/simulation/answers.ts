@@ -73,8 +73,9 @@ export class Answers {
       if (answer.seq !== guard.seq + append.length)
         this.fail('answers_in_order', run, `seq ${answer.seq} for ${guard.seq}`)
       if (isRepeated || !hasMoved) return
-      if (!holds(was.run, guard.lease))
-        this.fail('fence', run, `token ${guard.lease?.token} of ${guard.lease?.session}`)
+      const mayWrite =
+        guard.lease === null ? was.run.status === 'waiting' && was.run.session === null : holds(was.run, guard.lease)
+      if (!mayWrite) this.fail('fence', run, `token ${guard.lease?.token} of ${guard.lease?.session}`)
       if (was.run.seq !== guard.seq) this.fail('fence', run, `seq ${guard.seq}, but it was ${was.run.seq}`)
       if (run.seq !== was.run.seq + append.length)
         this.fail('all_or_nothing', run, `${append.length} entries were sent`)

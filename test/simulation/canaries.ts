@@ -8,6 +8,7 @@ import type { Committed, Started } from '../../src/store.ts'
 import { engineCanaries } from './engine-canaries.ts'
 import { exchangeCanaries } from './exchange-canaries.ts'
 import { feedCanaries } from './feed-canaries.ts'
+import { instanceCanaries } from './instance-canaries.ts'
 import { by, changed, insides, onClaim, onCommit, type Canary } from './planting.ts'
 import type { StoreMutation } from './simulate.ts'
 
@@ -233,6 +234,7 @@ export const canaries: readonly Canary[] = [
   ...exchangeCanaries,
   ...engineCanaries,
   ...feedCanaries,
+  ...instanceCanaries,
   { name: 'no-fence', bug: 'a stale lease may write', budget: 1_200, mutation: noFence },
   { name: 'stale-accepted', bug: 'a write goes wherever the journal is by now', budget: 600, mutation: staleAccepted },
   { name: 'terminal-left', bug: 'a late write brings a run back that has ended', budget: 600, mutation: terminalLeft },
@@ -276,12 +278,7 @@ export const canaries: readonly Canary[] = [
         },
       }),
   },
-  {
-    name: 'barrier-skipped',
-    bug: 'a step begins before what it rests on is durable',
-    budget: 200,
-    mutation: barrierSkipped,
-  },
+  { name: 'barrier-skipped', bug: 'a step begins before its past is durable', budget: 200, mutation: barrierSkipped },
   { name: 'undone-twice', bug: 'an undo that was recorded is not remembered', budget: 2_000, mutation: undoneTwice },
   {
     name: 'undo-forgotten',

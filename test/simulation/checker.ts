@@ -21,6 +21,7 @@ import {
 } from '../../src/testing/invariants/index.ts'
 import { Answers } from './answers.ts'
 import { callerOf, choresIn } from './callers.ts'
+import { isOfInstances } from './instance-journal.ts'
 import { Commits, type Lying } from './commits.ts'
 import type { Chore } from '../../src/core/model/chore.ts'
 import type { Topics } from '../../src/stores/memory/tables/topics.ts'
@@ -269,7 +270,8 @@ export class Checker implements Facts {
       this.fail('terminal_has_entry', run, `its last entry is ${last?.kind}`)
     if (status === 'pending' && due === null && run.deletedAt === null)
       this.fail('no_orphan', run, 'pending and never due')
-    if (status === 'waiting' && due === null && run.deletedAt === null && !waitsForOthers(entries.slice(base - 1))) {
+    const isAsleep = status === 'waiting' && due === null && run.deletedAt === null
+    if (isAsleep && !isOfInstances(run.type) && !waitsForOthers(entries.slice(base - 1))) {
       this.fail('no_orphan', run, 'waits for nothing')
     }
     if (status === 'paused' && last?.kind === 'paused' && last.meta.reason === 'drift') {

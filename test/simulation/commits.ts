@@ -38,7 +38,12 @@ export class Commits {
 
   /** A request has reached the store. */
   sent(method: keyof Store, [request]: readonly unknown[]): void {
-    if (method === 'commit') for (const one of request as readonly Transition[]) keep(this.transitions, one.runId, one)
+    if (method === 'commit') {
+      for (const one of request as readonly Transition[]) {
+        keep(this.transitions, one.runId, one)
+        if (one.settles) keep(this.transitions, one.settles.runId, one.settles)
+      }
+    }
     if (method === 'release') for (const one of request as readonly Released[]) keep(this.releases, one.runId, one)
     if (method === 'start') for (const one of request as readonly NewRun[]) keep(this.starts, one.id, one)
   }

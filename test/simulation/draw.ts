@@ -19,6 +19,7 @@ export type Concern =
   | 'crowds'
   | 'bystanders'
   | 'sends'
+  | 'instances'
 
 const concerns: readonly Concern[] = [
   'swarm',
@@ -35,6 +36,7 @@ const concerns: readonly Concern[] = [
   'crowds',
   'bystanders',
   'sends',
+  'instances',
 ]
 
 export class Draw implements Random {

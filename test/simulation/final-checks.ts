@@ -7,6 +7,7 @@ import { nowhere } from '../../src/core/payload/place.ts'
 import { isTerminal } from '../../src/core/model/run.ts'
 import type { Checker, Known } from './checker.ts'
 import { isOf, type Effects } from './effects.ts'
+import { isOfInstances } from './instance-journal.ts'
 import { interpret, shapeOf, stepsOf } from './interpreter.ts'
 import type { Operator } from './operator.ts'
 import type { Program, ProgramInput } from './program.ts'
@@ -23,7 +24,9 @@ export function checkEnd(scenario: Scenario, checker: Checker, effects: Effects,
     if (!checker.runs.has(runId))
       checker.report({ name: 'start_is_durable', runId, message: 'it is not there any more' })
   }
-  for (const known of checker.runs.values()) new End(scenario, checker, effects, operator, known).check()
+  for (const known of checker.runs.values()) {
+    if (!isOfInstances(known.run.type)) new End(scenario, checker, effects, operator, known).check()
+  }
   for (const { kind, target } of checker.choresLeft) {
     checker.report({ name: 'chores_done', runId: null, message: `something is left to do for ${kind} ${target}` })
   }

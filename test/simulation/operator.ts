@@ -8,6 +8,7 @@ import type { StartOptions } from '../../src/client/start/start-options.ts'
 import type { Entry } from '../../src/core/model/entry.ts'
 import type { Checker, Known } from './checker.ts'
 import { epoch, type SimProcess } from './process.ts'
+import { isOfInstances } from './instance-journal.ts'
 import { stepsOf } from './interpreter.ts'
 import { topics, type TopicName } from './node.ts'
 import type { Operation, Scenario, StartPlan } from './scenario.ts'
@@ -74,6 +75,7 @@ export class Operator {
     const nobodyDies = isBloodless(this.scenario)
     for (const known of this.checker.runs.values()) {
       const { run } = known
+      if (isOfInstances(run.type) && run.status !== 'paused') continue
       if (nobodyDies && isBlamed(known)) continue
       if (run.status === 'paused') this.up(0)?.resume(run.id).catch(this.expected)
       else if (run.status === 'waiting' && run.readiness === 'idle') this.answer(known)

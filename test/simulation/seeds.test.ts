@@ -3,6 +3,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { simulateBatch } from './batch.ts'
+import { firstSeed } from './instances.ts'
 import { drawScenario } from './nemesis.ts'
 import { shrink } from './shrink.ts'
 import { simulate } from './simulate.ts'
@@ -23,6 +24,15 @@ describe('simulated seeds', () => {
       expect(Math.min(...Object.values(tally.matrix))).toBeGreaterThan(0)
       expect(Math.min(...Object.values(tally.faults))).toBeGreaterThan(0)
       expect(Math.min(tally.crashes, tally.restarts, tally.standstills)).toBeGreaterThan(0)
+    },
+    patienceMs,
+  )
+
+  it(
+    'IF-C1 IF-C4 IF-E3 inputs that anyone decides, and effects that settle, lose nothing and happen once',
+    async () => {
+      const tally = await simulateBatch({ from: firstSeed, seeds: Math.ceil(seeds / 4), twice: true })
+      expect(tally.failures.map(({ seed, violations }) => `${violations[0]?.name}: ${replayCommand(seed)}`)).toEqual([])
     },
     patienceMs,
   )

@@ -17,6 +17,8 @@ import { forbidAmbient } from './ambient-guard.ts'
 import { epoch, SimProcess, type Incarnation, type Surroundings } from './process.ts'
 import type { Stagehand } from './program.ts'
 import { faultKinds, type Blow, type FaultKind, type Isolation, type Scenario, type Swarm } from './scenario.ts'
+import { instancesOf, type Instances } from './instances.ts'
+import { isOfInstances } from './instance-journal.ts'
 import { Strangers } from './strangers.ts'
 import { Trace } from './trace.ts'
 import { checkEnd } from './final-checks.ts'
@@ -85,17 +87,8 @@ function isolationOf(mutation: Mutation | undefined, { isolation }: Scenario): I
 }
 
 /** So little that a simulation of a few runs leaves chores: every other seed. */
-const tinyPages: PageLimits = {
-  withEnd: 1,
-  withEnds: 1,
-  watchers: 1,
-  messages: 1,
-  subscribers: 1,
-  passedOn: 1,
-  late: 1,
-  missed: 1,
-  sent: 1,
-}
+const tinyEnds = { withEnd: 1, withEnds: 1, watchers: 1, messages: 1 }
+const tinyPages: PageLimits = { ...tinyEnds, subscribers: 1, passedOn: 1, late: 1, missed: 1, sent: 1 }
 
 class Simulation implements Surroundings {
   readonly seed: number
@@ -111,6 +104,7 @@ class Simulation implements Surroundings {
   private readonly effects: Effects
   private readonly processes: readonly SimProcess[]
   private readonly operator: Operator
+  private readonly instances: Instances | null
   private readonly faultDraw: Draw
   private readonly faults: Record<FaultKind, number> = { before: 0, after: 0, slow: 0, lost: 0 }
   private readonly healings: (() => void)[] = []
@@ -149,6 +143,7 @@ class Simulation implements Surroundings {
     const { workers, skews } = this.swarm
     this.processes = skews.map((skew, index) => new SimProcess(this, index, index < workers, skew))
     this.operator = new Operator(scenario, this.world, this.processes, this.checker)
+    this.instances = instancesOf(scenario, this.world, this.processes, this.checker)
   }
 
   async run(): Promise<void> {
@@ -156,10 +151,11 @@ class Simulation implements Surroundings {
     for (const process of processes) process.boot()
     operator.schedule()
     this.strangers?.schedule(scenario.strangers)
+    this.instances?.schedule(scenario.chaosMs)
     for (const blow of scenario.blows) world.after(blow.at, null, blow.kind, () => this.strike(blow))
     const isBroken = (): boolean => {
       // Asked between any two events.
-      if (this.checker.catchUp()) this.effects.changed()
+      if (this.checker.catchUp()) this.changed()
       return this.checker.violations.length > 0
     }
     await world.run(isBroken, scenario.chaosMs)
@@ -175,6 +171,7 @@ class Simulation implements Surroundings {
     } while (!isBroken() && !this.isAtRest && world.now < until)
     if (isBroken()) return
     checkEnd(scenario, this.checker, this.effects, operator)
+    this.instances?.checkEnd()
     this.checker.checkFeed(await this.readFeed())
   }
 
@@ -214,9 +211,14 @@ class Simulation implements Surroundings {
   private get isAtRest(): boolean {
     if (!this.operator.isDone) return false
     for (const { run } of this.checker.runs.values()) {
-      if (!isTerminal(run.status) && run.deletedAt === null) return false
+      if (!isTerminal(run.status) && run.deletedAt === null && !isOfInstances(run.type)) return false
     }
-    return this.checker.choresLeft.length === 0
+    return this.checker.choresLeft.length === 0 && this.instances?.isAtRest !== false
+  }
+
+  private changed(): void {
+    this.effects.changed()
+    this.instances?.check()
   }
 
   private strike(blow: Blow): void {
@@ -291,7 +293,7 @@ class Simulation implements Surroundings {
       const asked = (): Promise<unknown> => call.apply(store, request as unknown[])
       const answer = await (this.strangers?.around(method, request, asked) ?? asked())
       checker.after(method, request, answer)
-      this.effects.changed()
+      this.changed()
       this.trace.add(() => `${world.now.toFixed(1)} ${by.label} ${method} ${shown(request)} → ${shown(answer)}`)
       return answer
     } catch (error) {

@@ -8,13 +8,11 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Definition } from '../../src/core/definition/definition.ts'
 import type { Entry } from '../../src/core/model/entry.ts'
 import type { Store } from '../../src/store.ts'
-import { gate } from '../holdfast/gate.ts'
 import { machine } from '../holdfast/processes.ts'
-import { changed, unreliable } from '../holdfast/virtual-world.ts'
-import { execute, leave, type Access } from './execute.ts'
+import { changed } from '../holdfast/virtual-world.ts'
+import { leave, type Access } from './leave.ts'
 import { flowWorld } from './flow.ts'
-import { evolve, orderWorld, type OrderEvent, type OrderInput, type OrderState } from './order.ts'
-import { accessTo, entriesOf, spikeWorld } from './world.ts'
+import { accessTo, entriesOf } from './world.ts'
 
 interface Cut {
   /** The commit at which the process dies, from 1. */
@@ -79,70 +77,11 @@ async function everywhere(when: Cut['when'], check: (cut: Cut) => Promise<Surviv
 const named = (entries: readonly Entry[], kind: Entry['kind']): readonly string[] =>
   entries.filter((entry) => entry.kind === kind).map(({ name }) => name ?? '')
 
-const stateIn = (entries: readonly Entry[]): OrderState =>
-  entries
-    .filter(({ kind }) => kind === 'event')
-    .map(({ data }) => JSON.parse(data ?? '') as OrderEvent)
-    .reduce(evolve, { status: 'new', isConfirmed: false, notes: [] })
-
 function expectOneKeyEach(performed: readonly { readonly key: string }[], keys: number): void {
   expect(new Set(performed.map(({ key }) => key)).size).toBe(keys)
 }
 
 describe.each(['before', 'after'] as const)('a process that dies %s a commit', (when) => {
-  it('of a decider loses no input and decides none twice, and effects keep their key', async () => {
-    const inputs: OrderInput[] = [{ type: 'Note', text: 'a' }, { type: 'Extend' }, { type: 'Pay', amount: 5 }]
-    const commits = await everywhere(when, async (cut) => {
-      let isDown = true
-      const { order, performed } = orderWorld({
-        ship: () => {
-          if (!isDown) return
-          isDown = false
-          throw new Error('No parcels now')
-        },
-      })
-      const survived = await survive(cut, {
-        definition: order,
-        input: { type: 'Create', to: 'ada' },
-        others: async (access, runId) => {
-          for (const input of inputs) {
-            const answer = await execute(access, runId, input, input.type)
-            expect(answer).toMatchObject({ outcome: 'accepted', events: [{}] })
-          }
-        },
-      })
-      const { entries, output } = survived
-      expect(output).toEqual({ status: 'shipped', isConfirmed: true, notes: ['a'] })
-      expect(stateIn(entries)).toEqual(output)
-      const decided = named(entries, 'input')
-      expect(decided.toSorted()).toEqual(['Create', 'Extend', 'MailSent', 'Note', 'Pay', 'Shipped'])
-      expect(decided.filter((name) => inputs.some(({ type }) => type === name))).toEqual(inputs.map(({ type }) => type))
-      expect(named(entries, 'effect-succeeded').toSorted()).toEqual(['sendMail', 'ship'])
-      expectOneKeyEach(performed, 2)
-      return survived
-    })
-    expect(commits).toBeGreaterThanOrEqual(5)
-  })
-
-  it('of a decider that waits for a timer fires it once, and not early', async () => {
-    const commits = await everywhere(when, async (cut) => {
-      const { order } = orderWorld({ payWithin: '1 min' })
-      const survived = await survive(cut, {
-        definition: order,
-        input: { type: 'Create', to: 'ada' },
-        others: () => Promise.resolve(),
-      })
-      const { entries, output } = survived
-      expect(output).toMatchObject({ status: 'expired' })
-      const set = entries.find(({ kind }) => kind === 'timer')
-      const fired = entries.filter(({ kind, name }) => kind === 'input' && name === 'Late')
-      expect(fired).toHaveLength(1)
-      expect(fired[0]?.at).toBeGreaterThanOrEqual((set?.at ?? Infinity) + 60_000)
-      return survived
-    })
-    expect(commits).toBeGreaterThanOrEqual(3)
-  })
-
   it('of a graph loses no result and no message, and steps keep their key', async () => {
     const commits = await everywhere(when, async (cut) => {
       const { flow, performed } = flowWorld()
@@ -159,31 +98,5 @@ describe.each(['before', 'after'] as const)('a process that dies %s a commit', (
       return survived
     })
     expect(commits).toBeGreaterThanOrEqual(3)
-  })
-})
-
-describe('a process that all others think is dead', () => {
-  it('cannot record what its effect returns late, and the run is not disturbed', async () => {
-    const { store, open, access, after, until, clock } = spikeWorld()
-    const { line, store: shaky } = unreliable(store)
-    const { passed, open: letGo } = gate()
-    const slow = orderWorld({ sendMail: () => passed })
-    const quick = orderWorld()
-    const zombie = await open({ store: shaky, workflows: [slow.order] })
-    await zombie.work({ signals: false })
-    const run = await zombie.start('order', { type: 'Create', to: 'ada' })
-    await until(() => slow.performed.length === 1)
-    line.isUp = false
-    const heir = await open({ workflows: [quick.order] })
-    await heir.work({ signals: false })
-    await until(() => quick.performed.length === 1)
-    await after(execute(access, run.id, { type: 'Note', text: 'alive' }, 'note'))
-    letGo()
-    await clock.advance('1s')
-    await after(execute(access, run.id, { type: 'Pay', amount: 1 }, 'pay'))
-    expect(await after(heir.run(run).result())).toMatchObject({ status: 'shipped', notes: ['alive'] })
-    const entries = await entriesOf(store, run)
-    expect(named(entries, 'effect-succeeded')).toEqual(['sendMail', 'ship'])
-    expect(slow.performed[0]?.key).toBe(quick.performed[0]?.key)
   })
 })

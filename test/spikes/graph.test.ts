@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { gate } from '../holdfast/gate.ts'
-import { leave } from './execute.ts'
+import { leave } from './leave.ts'
 import { flowWorld } from './flow.ts'
 import { done, graph, waiting, type GraphOptions, type GraphStep } from './graph.ts'
 import { namesOf, spikeWorld, transitionsOf } from './world.ts'

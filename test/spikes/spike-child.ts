@@ -1,11 +1,10 @@
-// A worker in a process of its own. It works when its parent asks it to, and goes when its parent is gone. The effect and
-// the step that are looked at write to the log of what really happened, and never end if the task says so.
+// A worker in a process of its own. It works when its parent asks it to, and goes when its parent is gone. The step that
+// is looked at writes to the log of what really happened, and never ends if the task says so.
 
 import type { StepTools } from '../../src/core/runtime/attempt.ts'
 import { createHoldfast } from '../../src/index.ts'
 import { StepLog } from '../chaos/step-log.ts'
 import { flowWorld } from './flow.ts'
-import { orderWorld } from './order.ts'
 
 export interface Task {
   readonly path: string
@@ -24,10 +23,9 @@ const perform =
     if (hangs) await new Promise(() => undefined)
     end()
   }
-const { order } = orderWorld({ sendMail: perform('sendMail') })
 const { flow } = flowWorld({ charge: perform('charge') })
 const quiet = (): void => undefined
 const logger = { debug: quiet, info: quiet, warn: quiet, error: (...parts: unknown[]) => console.error(...parts) }
-const holdfast = await createHoldfast({ store: `sqlite:${path}`, workflows: [order, flow], logger })
+const holdfast = await createHoldfast({ store: `sqlite:${path}`, workflows: [flow], logger })
 process.once('message', () => void holdfast.work({ lease: '500ms', signals: false }))
 process.send?.('ready')

@@ -9,7 +9,7 @@ import type { Store } from '../../src/store.ts'
 import { createSeededRandom, type VirtualClock } from 'holdfast/testing'
 import type { WorkOptions } from '../../src/worker/work-options.ts'
 import { virtualWorld, type VirtualWorld } from '../holdfast/virtual-world.ts'
-import type { Access } from './execute.ts'
+import type { Access } from './leave.ts'
 
 export interface SpikeWorld extends VirtualWorld {
   readonly access: Access

@@ -60,7 +60,7 @@ const decideAgainstClaim: Race = async (world) => {
   await assertGapless(world, runId)
 }
 
-/** Two children end and settle behind one entry, while somebody else decides and a message comes. */
+/** Two children end and settle behind one entry, while another process decides and a message comes. */
 const settleAgainstAll: Race = async (world) => {
   const { child, deliver, mailbox, message, send, run, store, transition } = world
   const runId = await waiting(world)

@@ -29,8 +29,11 @@ export async function readState(
   engine.assertOpen()
   const definition = deciderOf(engine, decider)
   const named = checkInstanceId(id)
-  const cached = await reading('state()', options, () => engine.instances.current(definition, named))
-  return cached?.instance.hasBegun === true ? copied(cached.instance.state) : undefined
+  return reading('state()', options, () =>
+    engine.instances.look(definition, named, (cached) =>
+      cached?.instance.hasBegun === true ? copied(cached.instance.state) : undefined,
+    ),
+  )
 }
 
 /** @internal */

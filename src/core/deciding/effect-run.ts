@@ -5,7 +5,7 @@
 // entry never starts two.
 
 import type { EffectRequest } from '../definition/decider-model.ts'
-import { effectType } from '../model/effect-type.ts'
+import { effectType } from '../rules/effect-type.ts'
 import type { NewRun } from '../model/new-run.ts'
 import { derivedRunId } from '../model/run-id.ts'
 import type { Run } from '../model/run.ts'

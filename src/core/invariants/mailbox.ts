@@ -110,13 +110,12 @@ export const timerIsSet: RunInvariant = {
 export const waitsForSomething: RunInvariant = {
   name: 'waits_for_something',
   kind: 'S',
-  about:
-    'A run that waits without being due has registered a wait that is not over, or is an instance of a decider, which waits for inputs.',
+  about: 'A run that waits without being due has registered a wait that is not over, or decides inputs.',
   check(state) {
     const { status, due, deletedAt } = state.run
     if (status !== 'waiting' || due !== null || deletedAt !== null) return null
-    const isInstance = state.entries.some(({ kind }) => kind === 'input')
-    return isInstance || openWaits(state).length > 0 ? null : 'it waits for nothing'
+    if (state.entries.some(({ kind }) => kind === 'input' || kind === 'snapshot')) return null
+    return openWaits(state).length > 0 ? null : 'it waits for nothing'
   },
 }
 

@@ -2,7 +2,7 @@
 
 import type { Run } from '../model/run.ts'
 import { dueAt } from '../model/due.ts'
-import type { RunStart } from '../model/run-start.ts'
+import type { RunStart } from './run-start.ts'
 
 /** The row of a new run, leased to the session that asked for that if it lives. */
 export function newRow(given: RunStart, now: number, leased: boolean): Run {

@@ -8,7 +8,7 @@
 import { bug } from '../errors/error.ts'
 import { commit, judge, type StartingWork } from './commit.ts'
 import type { NewRun, Started } from '../model/new-run.ts'
-import type { RunStart } from '../model/run-start.ts'
+import type { RunStart } from './run-start.ts'
 import type { Run } from '../model/run.ts'
 import type { Transition } from '../model/transition.ts'
 

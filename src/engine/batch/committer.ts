@@ -52,8 +52,9 @@ const overheadBytes = 100
 /** The approximate size of a transition in bytes. */
 export function weightOf({ append, outbound = null, settles = null }: Transition): number {
   let bytes = overheadBytes + (outbound === null ? 0 : startsSizeOf(outbound.starts))
+  if (settles !== null) bytes += weightOf(settles)
   for (const draft of append) bytes += sizeOf(draft)
-  return settles === null ? bytes : bytes + weightOf(settles)
+  return bytes
 }
 
 export function acknowledge(transition: Transition, answer: Committed, last: boolean): Acknowledged {

@@ -6,7 +6,7 @@
 
 import type { Answer, Decided, DeciderDefinition } from '../../core/definition/decider-model.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
-import type { RunStart } from '../../core/model/run-start.ts'
+import type { RunStart } from '../../core/rules/run-start.ts'
 import type { Run } from '../../core/model/run.ts'
 import { shardOf } from '../../core/model/run-id.ts'
 import type { Transition } from '../../core/model/transition.ts'

@@ -34,8 +34,8 @@ export interface DecidingActor {
   readonly bytes: number
   /** What is known of the instance; null while it was not read, or is not to be trusted. */
   cached: CachedInstance | null
-  /** The instance as the store has it; null if there is none. */
-  current(): Promise<CachedInstance | null>
+  /** Calls back with the instance as the store has it, null if there is none, while nothing is pending. */
+  look<Result>(read: (cached: CachedInstance | null) => Result): Promise<Result>
   add(call: Call): void
   /** Gives the first of the calls their answers. */
   answer(cached: CachedInstance, calls: readonly Call[], answers: readonly Answer[]): Promise<void>

@@ -2,7 +2,7 @@
 
 import type { Host } from '../../core/definition/definition.ts'
 import type { Limits } from '../../core/definition/limits.ts'
-import type { RunStart } from '../../core/model/run-start.ts'
+import type { RunStart } from '../../core/rules/run-start.ts'
 import type { RunIds } from '../../core/model/run-id.ts'
 import type { DecidedOptions } from '../../core/deciding/decided-transition.ts'
 import type { Delivered, Started, Store } from '../../store.ts'

@@ -3,7 +3,7 @@
 
 import type { Acknowledged } from '../../core/definition/definition.ts'
 import type { Entry } from '../../core/model/entry.ts'
-import { isEffectType } from '../../core/model/effect-type.ts'
+import { isEffectType } from '../../core/rules/effect-type.ts'
 import type { NewRun } from '../../core/model/new-run.ts'
 import type { Run } from '../../core/model/run.ts'
 import type { ChildStart, Transition } from '../../core/model/transition.ts'

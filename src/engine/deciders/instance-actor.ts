@@ -41,6 +41,15 @@ interface Settling {
   readonly reject: (error: unknown) => void
 }
 
+/** A caller reads the instance: between two transitions, so nothing that is not committed is seen. */
+interface Looking {
+  readonly kind: 'looking'
+  readonly show: (cached: CachedInstance | null) => void
+  readonly reject: (error: unknown) => void
+}
+
+type Item = Call | Settling | Looking
+
 /** How many effects may wait here for their turn: others report their ends to the mailbox, which takes 500 at once. */
 const mostSettling = 8
 
@@ -59,7 +68,7 @@ export class InstanceActor implements DecidingActor {
   readonly engine: DecidingEngine
   /** What is known of the instance; null while it was not read, or is not to be trusted. */
   cached: CachedInstance | null = null
-  private queue: (Call | Settling)[] = []
+  private queue: Item[] = []
   private isWorking = false
   private readonly mailbox: MailboxPath
   private readonly keeper: InstanceKeeper
@@ -94,21 +103,29 @@ export class InstanceActor implements DecidingActor {
     return new Promise((resolve, reject) => this.add({ kind: 'settling', outcome, end, resolve, reject }))
   }
 
-  add(item: Call | Settling): void {
+  add(item: Item): void {
     this.queue.push(item)
     if (!this.isWorking) void this.work()
   }
 
-  /** The instance as the store has it; null if there is none. */
-  async current(): Promise<CachedInstance | null> {
-    const { cached } = this
-    if (cached !== null && !this.isWorking && (await this.isKept(cached))) return cached
-    return loadInstance(this.engine, this.definition.type, this.id)
+  look<Result>(read: (cached: CachedInstance | null) => Result): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      this.add({ kind: 'looking', show: (cached) => resolve(read(cached)), reject })
+    })
   }
 
-  private async isKept(cached: CachedInstance): Promise<boolean> {
-    const [run] = await this.engine.store.get([cached.run.id])
-    return run !== undefined && run.deletedAt === null && run.seq === cached.instance.seq && cached === this.cached
+  private async lookNow({ show, reject }: Looking): Promise<void> {
+    try {
+      let cached = await this.load()
+      if (cached !== null && !(await cached.isCurrent())) {
+        await this.refresh(cached)
+        cached = await this.load()
+      }
+      show(cached)
+    } catch (error) {
+      this.cached = null
+      reject(error)
+    }
   }
 
   private async work(): Promise<void> {
@@ -116,13 +133,18 @@ export class InstanceActor implements DecidingActor {
     // All inputs of this turn go together.
     await Promise.resolve()
     while (this.queue.length > 0) {
-      const [first] = this.queue as [Call | Settling]
+      const [first] = this.queue as [Item]
       if (first.kind === 'settling') {
         this.queue.shift()
         await this.settleNow(first)
         continue
       }
-      const end = this.queue.findIndex(({ kind }) => kind === 'settling')
+      if (first.kind === 'looking') {
+        this.queue.shift()
+        await this.lookNow(first)
+        continue
+      }
+      const end = this.queue.findIndex(({ kind }) => kind !== 'call')
       const calls = this.queue.splice(0, end === -1 ? this.queue.length : end) as Call[]
       await this.decideAll(calls)
     }

@@ -5,7 +5,7 @@ import { isDecider, type DeciderDefinition } from '../../core/definition/decider
 import type { Acknowledged, EffectOutcome } from '../../core/definition/definition.ts'
 import type { Transition } from '../../core/model/transition.ts'
 import type { DecidingEngine } from './deciding-engine.ts'
-import type { CachedInstance } from './cached-instance.ts'
+import { loadInstance, type CachedInstance } from './cached-instance.ts'
 import type { DecidingActor, Input, InputAnswer, InstanceKeeper } from './deciding-actor.ts'
 import { InstanceActor } from './instance-actor.ts'
 
@@ -32,9 +32,15 @@ export class Instances implements InstanceKeeper {
     return this.actor(definition, id).execute(input)
   }
 
-  /** The instance as the store has it; null if there is none. */
-  async current(definition: DeciderDefinition, id: string): Promise<CachedInstance | null> {
-    return this.actor(definition, id).current()
+  /** Calls `read` with the instance as the store has it; null if there is none. */
+  async look<Result>(
+    definition: DeciderDefinition,
+    id: string,
+    read: (cached: CachedInstance | null) => Result,
+  ): Promise<Result> {
+    // Reading alone is no use that is worth a place here: an id may come from anywhere.
+    const actor = this.actors.get(nameOf(definition.type, id))
+    return actor === undefined ? read(await loadInstance(this.engine, definition.type, id)) : actor.look(read)
   }
 
   /** Commits the end of an effect, and what its instance decides because of it. */
@@ -85,6 +91,10 @@ export class Instances implements InstanceKeeper {
   rested(actor: DecidingActor): void {
     const name = nameOf(actor.definition.type, actor.id)
     if (this.actors.get(name) !== actor) return
+    if (actor.cached === null) {
+      this.actors.delete(name)
+      return this.weigh(name, 0)
+    }
     this.weigh(name, actor.bytes)
     for (const [oldest, one] of this.actors) {
       if (this.bytes <= this.most) return

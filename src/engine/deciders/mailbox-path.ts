@@ -3,10 +3,12 @@
 // again and again, says what became of it. Where no worker takes them, they are decided here after all, under the same ids. The
 // caller of one that nobody decides in time learns why; the input stays where it is.
 
+import type { KnownCommand } from '../../core/definition/decider-model.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
 import type { Run } from '../../core/model/run.ts'
 import { randomUuid, type Cancel } from '../../core/runtime/ports.ts'
 import { createBackoffDelays } from '../../core/runtime/backoff.ts'
+import type { CachedInstance } from './cached-instance.ts'
 import type { Call, DecidingActor } from './deciding-actor.ts'
 import { paused, rowOf, tookTooLong } from './held-instance.ts'
 import { inputMessage, inputsFull } from './input-message.ts'
@@ -92,13 +94,13 @@ export class MailboxPath {
     const { actor } = this
     const { engine } = actor
     if (engine.isClosed) throw new HoldfastError('CLOSED', 'This Holdfast was closed before the input was decided.')
-    const cached = await actor.current()
-    if (cached === null) return this.decideHere()
-    for (const [command, calls] of this.waiting) {
-      const known = cached.instance.find(command)
-      if (known === null) continue
+    const seen = await actor.look((cached) => cached && { cached, known: this.knownIn(cached) })
+    if (seen === null) return this.decideHere()
+    const { cached, known } = seen
+    for (const [command, of] of known) {
+      const calls = this.waiting.get(command) ?? []
       this.waiting.delete(command)
-      const answers = calls.map(() => ({ outcome: 'duplicate', of: known, first: null }) as const)
+      const answers = calls.map(() => ({ outcome: 'duplicate', of, first: null }) as const)
       await actor.answer(cached, calls, answers)
     }
     if (this.waiting.size === 0) return
@@ -130,7 +132,15 @@ export class MailboxPath {
   private async failEach(errorOf: (call: Call) => Promise<unknown>): Promise<void> {
     const calls = [...this.waiting.values()].flat()
     this.waiting.clear()
-    for (const call of calls) call.reject(await errorOf(call))
+    // Why it is paused may not be readable now: then that is the answer.
+    for (const call of calls) call.reject(await errorOf(call).catch((error: unknown) => error))
+  }
+
+  private knownIn({ instance }: CachedInstance): readonly (readonly [string, KnownCommand])[] {
+    return [...this.waiting.keys()].flatMap((command) => {
+      const known = instance.find(command)
+      return known === null ? [] : [[command, known] as const]
+    })
   }
 
   private decideHere(): void {

@@ -73,9 +73,9 @@ import { sqlHandleOf } from '../sql-handle.ts'
 import type { Lent } from './connection/lent-transaction.ts'
 import { PostgresTransactionStore, type NotifyInTransaction } from './transaction-store.ts'
 import { isOfData, translated } from './connection/sql-state.ts'
-import { childrenStarting } from './commit/ordered-start.ts'
+import { childrenStarting } from './start/ordered-start.ts'
 import { Batches } from './commit/batches.ts'
-import { createStartQueries, type StartQueries } from './commit/start.ts'
+import { createStartQueries, type StartQueries } from './start/start.ts'
 import { createControlQueries, type ControlQueries } from './exchange/control.ts'
 
 /** The parts of a store; `openPostgresStore` puts them together. @internal */

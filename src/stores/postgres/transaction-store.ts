@@ -2,6 +2,7 @@
 // that would abort their transaction: obstacles are found by statements that cannot fail. Hints go by a NOTIFY of the same
 // transaction, so that other processes receive them when, and only when, it was committed.
 
+import { startWithoutLeases } from '../../core/rules/run-start.ts'
 import { withoutLeases, type Transition } from '../../core/model/transition.ts'
 import type {
   Committed,
@@ -20,7 +21,7 @@ import type { SqlHandle, SqlRow } from '../sql-handle.ts'
 import { isMessage, lockRequestOfSending, type DeliverQueries } from './exchange/deliver.ts'
 import type { Dialect } from './dialect.ts'
 import type { Execution, DetailedHint } from './execution.ts'
-import { startDecided, type DecidedStartParts } from './commit/decided-start.ts'
+import { startDecided, type DecidedStartParts } from './start/decided-start.ts'
 import { lockRequestOf, type LockedCommitQueries } from './commit/locked-commit.ts'
 import { assertMarked, markTransaction } from './connection/lent-transaction.ts'
 import type { ReadQueries } from './read/read.ts'
@@ -96,10 +97,7 @@ export class PostgresTransactionStore implements TransactionStore {
 
   /** One after the other: only their own transaction sees the effects. */
   start(runs: readonly RunStart[]): Promise<readonly Started[]> {
-    const unleased = runs.map((run) => {
-      const { decided = null } = run
-      return { ...run, lease: null, decided: decided === null ? null : withoutLeases(decided) }
-    })
+    const unleased = runs.map(startWithoutLeases)
     return this.perform((x) => startDecided(this.parts, x, unleased, new Map(), { inUserTransaction: true }))
   }
 
@@ -114,7 +112,7 @@ export class PostgresTransactionStore implements TransactionStore {
           x,
           shard,
           transitions: [one],
-          lockRequest: lockRequestOf([one]),
+          lockRequest: lockRequestOf([one], true),
           how: { inUserTransaction: true },
         }),
     )

@@ -50,7 +50,8 @@ export const stepInvariants: readonly StepInvariant[] = [
 export const bornByStart = {
   name: 'born_by_start',
   kind: 'T',
-  about: 'A start or a commit creates a run, with one entry, and leases it to no session but the one that starts it.',
+  about:
+    'A start or a commit creates a run, with one entry, and leases it to no session but the one that starts it; a start whose first input is decided also writes what follows.',
 } as const
 
 /** The violations of a step. A run that did not exist before must have been created by a start. */
@@ -69,9 +70,19 @@ export function checkStep(before: RunState | null, after: RunState, cause: Cause
 function bornWell({ run, entries, messages }: RunState, { method, session }: Cause): boolean {
   const isFree = run.status === 'pending' && run.session === null && run.token === 0
   if (messages.length !== run.inbox) return false
-  if (method === 'commit') return run.token === 0 && (isFree ? entries.length === 1 : isCancelledAtOnce(entries))
-  const isLeased = run.status === 'running' && run.session === session && run.token === 1
-  return method === 'start' && entries.length === 1 && (isFree || isLeased)
+  const isLeased = run.status === 'running' && run.session !== null && run.token === 1
+  const isAlone = entries.length === 1
+  const isChild = run.parentId !== null
+  if (method === 'commit')
+    return isAlone ? isFree || (isLeased && isChild) : run.token === 0 && isCancelledAtOnce(entries)
+  if (method !== 'start') return false
+  // A child of it is leased to whom its transition names.
+  return isAlone ? isFree || (isLeased && (run.session === session || isChild)) : isDecided(run)
+}
+
+/** It was never pending: its first input was decided with its start. */
+function isDecided({ status, session, token }: RunState['run']): boolean {
+  return token === 0 && session === null && (status === 'waiting' || status === 'succeeded' || status === 'failed')
 }
 
 /** The commit that started it also ended its parent. */

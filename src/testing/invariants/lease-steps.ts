@@ -23,11 +23,14 @@ export const fence: StepInvariant = {
   name: 'fence',
   kind: 'T',
   about:
-    'Commits, releases and heartbeats change only runs that their session holds, under the token that they show; in other runs they change only what ends and messages change.',
+    'Commits, releases and heartbeats change only runs that their session holds, under the token that they show, and commits without a lease only runs that wait; in other runs they change only what ends and messages change.',
   check(before, after, { method, session, token }) {
     if (method !== 'commit' && method !== 'release' && method !== 'beat') return null
     if (!isChanged(before, after) || isExchange(before, after, method)) return null
     const { run } = before
+    // Without a lease a run that waits may be written, and its place in the journal is the fence.
+    const isUnheld = session === null && run.status === 'waiting' && run.session === null && after.run.session === null
+    if (method === 'commit' && isUnheld && appended(before, after).length > 0) return null
     const isHeld = run.status === 'running' || run.status === 'cancelling'
     if (!isHeld || run.session !== session)
       return `${session ?? 'no session'} wrote, and ${run.session ?? 'no session'} holds it`
@@ -123,6 +126,7 @@ const movesBy: Readonly<Record<keyof Store, Moves>> = {
   claim: { pending: ['running'], waiting: ['running'] },
   commit: {
     running: ['waiting', 'pending', 'paused', 'succeeded', 'failed', 'cancelled'],
+    waiting: ['succeeded', 'failed'],
     cancelling: ['cancelled'],
   },
   control: {

@@ -16,7 +16,8 @@ async function idOf(holdfast: Holdfast, type: string): Promise<string> {
 describe.each(everyStore)('an operator on $name', ({ make }) => {
   it('cancels an instance: its timer does not fire, and no input is decided any more', async () => {
     const { open } = await make()
-    const order = orderOf({ patienceMs: 50 })
+    // Long enough to be cancelled before it is due, on a slow disk, too.
+    const order = orderOf({ patienceMs: 800 })
     const holdfast = await open({ workflows: [order] })
     await holdfast.work()
     await holdfast.execute(order, { type: 'Create', orderId: '1' })

@@ -19,7 +19,7 @@ import type {
 } from '../../../store.ts'
 import type { CommitQueries } from './commit.ts'
 import type { Database } from '../connection/database.ts'
-import { followsApart, startDecided, type DecidedStartParts, type StartLocks } from './decided-start.ts'
+import { followsApart, startDecided, type DecidedStartParts, type StartLocks } from '../start/decided-start.ts'
 import { isKeyed } from './keys.ts'
 import { isMessage, lockRequestOfSending, type DeliverQueries } from '../exchange/deliver.ts'
 import type { Execution, Transactions } from '../execution.ts'

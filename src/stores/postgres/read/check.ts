@@ -313,8 +313,7 @@ function checksOf(schema: string, now: string, { runs, journal }: Tables): Reado
 
     leftovers_settled: `
       select r.id from ${runs} as r join ${messages} as m on ${ofRun('m', 'r', 'id')} and m.taken_by is null
-      where r.ended_at is not null and not exists (
-        select 1 from ${schema}.chores as c
+      where r.ended_at is not null and not exists (select 1 from ${schema}.chores as c
         where c.shard = r.shard and c.kind = 'messages' and c.target = r.id::text and c.position < m.position)`,
 
     sent_delivered: sentCheckOf(schema, { runs, journal }),
@@ -322,7 +321,7 @@ function checksOf(schema: string, now: string, { runs, journal }: Tables): Reado
       with ${dropped}, ${open}
       select r.id from ${runs} as r where r.status = 'waiting' and r.due is null and r.deleted_at is null
         and not exists (select 1 from open where ${ofRun('open', 'r', 'id')})
-        and not exists (select 1 from ${journal} as i where ${ofRun('i', 'r', 'id')} and i.kind = 'input')`,
+        and not exists (select 1 from ${journal} as j where ${ofRun('j', 'r', 'id')} and j.kind in ('input', 'snapshot'))`,
 
     timer_is_set: `
       with ${dropped}, ${open}, ${awaited}, newest as (

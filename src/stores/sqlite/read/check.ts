@@ -244,7 +244,8 @@ export const checks: Readonly<Record<string, string>> = {
     select id from runs
     where shard = 0 and status = 'waiting' and due is null and deleted_at is null
       and not exists (select 1 from open where open.run_id = runs.id)
-      and not exists (select 1 from journal as i where i.shard = 0 and i.run_id = runs.id and i.kind = 'input')`,
+      and not exists (select 1 from journal as j
+        where j.shard = 0 and j.run_id = runs.id and j.kind in ('input', 'snapshot'))`,
 
   timer_is_set: `
     with ${dropped}, ${open}, ${awaited}, last as (select run_id, max(seq) as seq from awaited group by run_id)

@@ -1,6 +1,7 @@
 // The store inside a transaction that is already open, on its connection. Each call is a savepoint, so that one that fails
 // leaves nothing behind and the transaction usable. Hints gather until the end of the transaction is known.
 
+import { startWithoutLeases } from '../../../core/rules/run-start.ts'
 import { withoutLeases, type Transition } from '../../../core/model/transition.ts'
 import type {
   Committed,
@@ -44,7 +45,7 @@ export class SqliteTransactionStore implements TransactionStore {
   }
 
   start(runs: readonly RunStart[]): Promise<readonly Started[]> {
-    return this.write((batch) => startAll(batch, runs))
+    return this.write((batch) => startAll(batch, runs.map(startWithoutLeases)))
   }
 
   commit(transitions: readonly Transition[]): Promise<readonly Committed[]> {

@@ -9,7 +9,7 @@ import { advanced, left, restOf } from '../../../core/rules/advance.ts'
 import { dueAt } from '../../../core/model/due.ts'
 import { unwatch } from '../../../core/rules/messages/exchange.ts'
 import type { Started } from '../../../core/model/new-run.ts'
-import type { RunStart } from '../../../core/model/run-start.ts'
+import type { RunStart } from '../../../core/rules/run-start.ts'
 import {
   commit,
   judge,
@@ -67,7 +67,7 @@ export function commitOne(batch: Batch, transition: Transition): Committed {
 /** An input was decided without a lease, and nothing else follows from it than entries and a time. */
 function commitUnheld(batch: Batch, transition: Transition): Committed {
   const { id, runId, guard, append, status, due, outbound = null, keyId = null, base = null, feed = false } = transition
-  const isPlain = status === 'waiting' && outbound === null && keyId === null && base === null
+  const isPlain = status === 'waiting' && outbound === null && keyId === null && base === null && !sends(transition)
   if (!isPlain) return commitAfterLooking(batch, transition)
   const { db, now } = batch
   assertLegal('waiting', transition)

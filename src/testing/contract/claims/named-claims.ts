@@ -18,7 +18,7 @@ export const namedClaimCases: readonly ContractCase[] = [
       assert.deepEqual([claimed.runs, claimed.more, claimed.nextDue], [[row], false, null])
       const { status, session, token, crashes, readiness, due } = row
       assert.deepEqual([status, session, token, crashes, readiness, due], ['running', 'me', 1, 1, 'leased', null])
-      assert.deepEqual((await bench.claim({ runId: named.id })).runs, [], 'somebody has it')
+      assert.deepEqual((await bench.claim({ runId: named.id })).runs, [], 'another session has it')
       assert.deepEqual(ids((await bench.claim()).runs), [first.id])
     },
   },

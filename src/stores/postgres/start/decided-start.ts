@@ -9,7 +9,7 @@ import type { ExchangeOptions } from '../exchange/exchange.ts'
 import type { LockRequest } from '../exchange/lock-request.ts'
 import type { Execution } from '../execution.ts'
 import { byShard } from '../schema/shards.ts'
-import { lockRequestOf, type LockedCommitQueries } from './locked-commit.ts'
+import { lockRequestOf, type LockedCommitQueries } from '../commit/locked-commit.ts'
 import { isPlainlyDecided } from './new-runs.ts'
 import { startInOrder, type StartingParts } from './ordered-start.ts'
 

@@ -2,7 +2,7 @@
 // one that is cancelled or removed wants none of it any more.
 
 import assert from 'node:assert/strict'
-import { effectType } from '../../../core/model/effect-type.ts'
+import { effectType } from '../../../core/rules/effect-type.ts'
 import { type ContractBench, type Held } from '../bench.ts'
 import type { ContractCase } from '../contract-case.ts'
 import { waiting } from '../drafts.ts'

@@ -14,7 +14,7 @@ import type { StatementName } from '../statement-name.ts'
 import { statement, type Dialect } from '../dialect.ts'
 import { createSpreadStartQueries } from '../spread/spread-start.ts'
 import type { Execution, Row } from '../execution.ts'
-import { Appends, entriesFrom } from './appends.ts'
+import { Appends, entriesFrom } from '../commit/appends.ts'
 import {
   decidedRunsFrom,
   decidedRunValues,
@@ -27,7 +27,7 @@ import {
   usualRunsFrom,
   valuesOfNewRuns,
 } from './new-runs.ts'
-import { hintDeadline, hintPlace } from './rewrite.ts'
+import { hintDeadline, hintPlace } from '../commit/rewrite.ts'
 import { isTrue, runColumns, runOf } from '../schema/rows.ts'
 
 export interface StartQueries {

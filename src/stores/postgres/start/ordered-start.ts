@@ -7,11 +7,11 @@ import { obstacleTo, startInRounds, type ObstacleWork, type Twin } from '../../.
 import type { RunStart, Started } from '../../../store.ts'
 import type { Dialect } from '../dialect.ts'
 import type { Execution } from '../execution.ts'
-import { createKeyQueries, isKeyed, type KeyQueries, type Taken } from './keys.ts'
+import { createKeyQueries, isKeyed, type KeyQueries, type Taken } from '../commit/keys.ts'
 import type { ReadQueries } from '../read/read.ts'
 import { notVisibleYet } from '../connection/sql-state.ts'
 import { byShard } from '../schema/shards.ts'
-import type { StartChildren } from './locked-commit.ts'
+import type { StartChildren } from '../commit/locked-commit.ts'
 import { createStartQueries, type StartQueries } from './start.ts'
 
 /** The parts of a start. */

@@ -235,7 +235,7 @@ export const unheldCases: readonly ContractCase[] = [
     },
   },
   ...(['succeeded', 'failed'] as const).map((status): ContractCase => ({
-    name: `IF-U3 a run that ${status} without a lease is over: its key is free, and who waits for it is told`,
+    name: `IF-U3 a run that ${status} without a lease is over: its key is free, and the runs that wait for it are notified`,
     async run(bench) {
       const { id } = await waitingRun(bench, { key: 'k' })
       const watcher = await parkWatching(bench, [endOf(id)])
@@ -259,7 +259,7 @@ export const unheldCases: readonly ContractCase[] = [
     },
   })),
   {
-    name: 'a transition without a lease starts children, and is told of their ends',
+    name: 'a transition without a lease starts children, and its run is notified of their ends',
     async run(bench) {
       const { id } = await waitingRun(bench)
       const child = bench.child(id)
