@@ -35,6 +35,7 @@ export type {
   EventsOptions,
   HistoricEvent,
   InstanceReader,
+  TimerFailure,
 } from './client/deciders/instance-reader.ts'
 export type { InputSource } from './core/model/entry.ts'
 export type {

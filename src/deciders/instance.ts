@@ -74,6 +74,10 @@ export class Instance implements DeciderInstance {
     return this.fold.state
   }
 
+  get hasBegun(): boolean {
+    return this.fold.first?.isAccepted === true
+  }
+
   get isOver(): boolean {
     return this.fold.isOver
   }

@@ -59,10 +59,19 @@ export class UnclaimedWarning {
       () => undefined,
     )
     // If a worker performs runs of this type, the next start may look again.
-    if (run === undefined || !isUnclaimed(run, this.now())) return void this.looks.delete(type)
+    const now = this.now()
+    if (run === undefined || !isUnclaimed(run, now)) {
+      this.looks.delete(type)
+      // What this process knows of the store's time may lag behind, the more the longer it waits.
+      if (run?.token === 0 && run.due !== null && run.due > now - patienceMs / 2)
+        this.expect(type, runId, run.due - now)
+      return
+    }
+    // A worker has an effect with its decider.
+    const [workflow = type] = type.split('/')
     this.ports.logger.warn(
       `Runs of ${quotedText(type)} wait, and no worker has begun run ${runId} after ${patienceMs / 1_000} s. This process has no worker for ` +
-        `them: call holdfast.work() here, or start a worker elsewhere that has ${quotedText(type)} among its workflows. If one is up, it is ` +
+        `them: call holdfast.work() here, or start a worker elsewhere that has ${quotedText(workflow)} among its workflows. If one is up, it is ` +
         `busy, or lacks version ${run.version}. This is said once.`,
       { type, version: run.version, run: runId },
     )

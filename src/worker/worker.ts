@@ -75,7 +75,8 @@ export class Worker implements HeartbeatListener {
     this.retryLog = new RetryLog(engine.ports)
     this.shutdownMs = toMs(shutdownTimeout, 'work({ shutdownTimeout })', patienceBounds)
     const host = workerHost(engine, {
-      services,
+      // JavaScript, and the command line, can leave them out.
+      services: services ?? {},
       inlineRetryMs: toMs(inlineRetry, 'work({ inlineRetry })', patienceBounds),
       abortGraceMs: toMs(abortGrace, 'work({ abortGrace })', patienceBounds),
       heartbeat: (runId) => void this.lively.set(runId, (this.lively.get(runId) ?? 0) + 1),

@@ -110,7 +110,9 @@ describe('holdfast signal', () => {
 describe('holdfast dead-letters', () => {
   it('lists what is kept, with a topic that the module exports, page by page (WC-R3)', async () => {
     const { holdfast, run } = await shop()
-    expect((await run(['dead-letters'])).stderr).toContain('There are no dead letters.')
+    expect((await run(['dead-letters'])).stderr).toContain(
+      'There are no dead letters. What gave up, an effect too, is a failed run',
+    )
     const { id } = await holdfast.start(sleepy)
     expect((await run(['signal', id, 'paid', '{"amount":1}', '--id', 'p-1'])).code).toBe(0)
     await holdfast.signal(id, paid, { amount: 2 }, { id: 'p-2' })

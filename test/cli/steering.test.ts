@@ -346,6 +346,7 @@ describe('holdfast worker', () => {
     const { holdfast, env } = await shop()
     const worker = begin(['worker', '--concurrency', '5', '--lease', '10s'], { env })
     await worker.says('Works until it is stopped')
+    await worker.says('The module exports no services')
     expect(worker.printed()).toContain('  demo.greet v1\n')
     const { id } = await holdfast.start(greet, 'Ada')
     expect(await holdfast.run(id).result({ timeout: '10s' })).toMatchObject({ greeting: 'Hello, Ada' })

@@ -281,10 +281,11 @@ const metElsewhere: readonly ErrorCode[] = [
   'CHILD_FAILED',
   'CHILD_CANCELLED',
   'CHILD_REFUSED',
-  // In test/unit/deciders and test/testing: the public surface has no deciders yet.
+  // In test/holdfast/deciders, test/unit/deciders and test/testing.
   'DECIDE_FAILED',
   'DECIDE_UNSAFE',
   'EVENT_UNREADABLE',
+  'EXECUTE_TIMEOUT',
   'INPUT_REJECTED',
   'LAW_BROKEN',
 ]

@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { workflow } from 'holdfast'
 import { translatedPackage } from '../support/child-program.ts'
 import { systemClock } from '../../src/system.ts'
+import { orderOf } from './deciders/order.ts'
 import { until } from './gate.ts'
 import { keepLines } from './open.ts'
 import { ownTables } from './own-tables.ts'
@@ -46,6 +47,32 @@ describe('a run that nobody begins', () => {
     await holdfast.start(greet, 'Ada')
     await clock.advance('1h')
     expect(said()).toHaveLength(2)
+  })
+
+  it('is reported if it is an effect or a timer of a decider, by any process that decides', async () => {
+    const { clock, open, ports, logger, said } = world()
+    const order = orderOf()
+    const holdfast = await open({ workflows: [order], ports, logger })
+    const create = { type: 'Create', orderId: '1', to: 'ada' } as const
+    await holdfast.execute(order, create)
+    await holdfast.execute(order, { type: 'Note', orderId: '1', text: 'a' })
+    await clock.advance('5s')
+    expect(said()).toEqual([
+      expect.stringMatching(/Runs of "order\/sendMail" wait.*that has "order" among its workflows/),
+    ])
+    await clock.advance('2h')
+    expect(said()).toEqual([expect.anything(), expect.stringContaining('Runs of "order" wait')])
+  })
+
+  it('is not reported if a worker performs the effects of a decider', async () => {
+    const { clock, open, ports, logger, said } = world()
+    const order = orderOf()
+    const holdfast = await open({ workflows: [order], ports, logger })
+    await (await open({ workflows: [order] })).work()
+    await holdfast.execute(order, { type: 'Create', orderId: '1', to: 'ada' })
+    await clock.advance('2h')
+    expect(await holdfast.state(order, '1')).toMatchObject({ status: 'expired', isConfirmed: true })
+    expect(said()).toEqual([])
   })
 
   it('is reported if it was started with a message', async () => {

@@ -62,6 +62,22 @@ describe('IF-T1 createTest', () => {
     })
   })
 
+  it('answers an input of an instance that was just started, before and after the process dies', async () => {
+    const order = orderOf()
+    await using t = await createTest({ workflows: [order] })
+    const run = await t.start(order, create)
+    expect(await t.execute(order, { type: 'Note', orderId: '1', text: 'a' })).toMatchObject({ outcome: 'accepted' })
+    void t.start(order, { ...create, orderId: '2', to: 'eve' })
+    await t.crash({ away: '1 min' })
+    expect(await t.execute(order, { type: 'Note', orderId: '2', text: 'b' })).toMatchObject({ outcome: 'accepted' })
+    for (const text of ['c', 'd', 'e', 'f']) await t.enqueue(order, { type: 'Note', orderId: '1', text })
+    // The worker holds it by now.
+    expect(await t.execute(order, { type: 'Note', orderId: '1', text: 'g' })).toMatchObject({ outcome: 'accepted' })
+    await t.pause(run.id)
+    const note = { type: 'Note', orderId: '1', text: 'c' } as const
+    await expect(t.execute(order, note)).rejects.toMatchObject({ code: 'WRONG_STATUS' })
+  })
+
   it('kills the process of an effect, and the next one performs it', async () => {
     const order = orderOf()
     await using t = await createTest({ workflows: [order] })
@@ -146,6 +162,26 @@ describe('crashEverywhere of a decider whose output contains the key of an effec
       message: expect.stringContaining('the output contains an idempotency key') as string,
     })
     await crashEverywhere(bill, { type: 'Open', id: '1' }, { during, sameOutput: false })
+  })
+})
+
+describe('crashEverywhere with calls', () => {
+  it('IF-C3 answers inputs while the process of their instance begins, and dies', async () => {
+    const order = orderOf()
+    const report = await crashEverywhere(order, create, {
+      during: async (t) => {
+        await t.execute(order, { type: 'Note', orderId: '1', text: 'a' }, { commandId: 'a' })
+        await t.execute(order, { type: 'Pay', orderId: '1', amount: 5 }, { commandId: 'b' })
+      },
+      check: async ({ holdfast }) => {
+        const types = (await holdfast.events(order, '1')).map(({ type }) => type)
+        expect(types.filter((type) => type === 'Noted' || type === 'Paid')).toEqual(['Noted', 'Paid'])
+        expect(types).toContain('Shipped')
+      },
+      // The order may be shipped before its mail is sent.
+      sameOutput: false,
+    })
+    expect(report.boundaries).toBeGreaterThan(1)
   })
 })
 

@@ -12,6 +12,7 @@ import { quotedText } from '../../core/text/printable.ts'
 import { creatorOf, decidedStart, freshInstance, keyTaken } from '../../engine/deciders/begin-instance.ts'
 import { CachedInstance, findInstanceRun, notDecider } from '../../engine/deciders/cached-instance.ts'
 import { hostOf } from '../../engine/deciders/deciding-engine.ts'
+import { expectWorker } from '../../engine/deciders/expect-worker.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { loadEntries } from '../../engine/store/journal-pages.ts'
 import type { Started, TransactionStore } from '../../store.ts'
@@ -74,7 +75,9 @@ async function begin(engine: Engine, store: TransactionStore, checked: CheckedIn
   const decided = fresh.instance.decide([{ kind: 'call', input, command }], { now: engine.clock.now() })
   if (decided.append.length === 0) return { answer: await answered(engine, store, fresh, decided) }
   if (creatorOf(decided.answers) !== 0) throw bug('An instance begins with an input that was not accepted')
-  const [started] = (await store.start([await decidedStart(engine, { fresh, decided, input })])) as [Started]
+  const start = await decidedStart(engine, { fresh, decided, input })
+  const [started] = (await store.start([start])) as [Started]
+  if (started.created) expectWorker(engine, fresh.run, start.decided)
   if (started.created) return { run: started.run, answer: await answered(engine, store, fresh, decided) }
   if (started.taken === 'key') throw keyTaken(started.run)
   // It was begun in this transaction, or by another process.
@@ -95,7 +98,9 @@ async function decide(
   if (decided.append.length === 0) return { answer: await answered(engine, store, cached, decided) }
   const isWanted = (): boolean => !engine.isClosed
   const written = { run: cached.run, seq, decided, lease: null, parkIf: null, isWanted }
-  const [committed] = await store.commit([await decidedTransition({ host: hostOf(engine), ...written })])
+  const transition = await decidedTransition({ host: hostOf(engine), ...written })
+  const [committed] = await store.commit([transition])
+  if (committed?.outcome === 'committed') expectWorker(engine, cached.run, transition)
   if (committed?.outcome === 'committed') return { answer: await answered(engine, store, cached, decided) }
   if (committed?.reason === 'held') throw busy(checked)
   return 'again'

@@ -2,6 +2,7 @@
 
 import { isDecider, type DeciderDefinition, type Executed } from '../../core/definition/decider-model.ts'
 import type { Definition } from '../../core/definition/definition.ts'
+import { toMs } from '../../core/definition/duration.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
 import { checkKey } from '../../core/model/key.ts'
 import { assertNotPure } from '../../core/runtime/pure-call.ts'
@@ -18,7 +19,11 @@ export interface CheckedInput {
   readonly id: string
   readonly input: unknown
   readonly command: string | null
+  readonly timeoutMs: number
 }
+
+/** How long an input waits for a holder of the run: until a worker that died is found dead, and longer. */
+const usualTimeoutMs = 60_000
 
 /** @internal */
 export async function executeInput(
@@ -34,8 +39,8 @@ export async function executeInput(
 }
 
 /** What became of an input, with values that the caller may change. @internal */
-export async function decided(engine: Engine, { definition, id, input, command }: CheckedInput): Promise<Executed> {
-  const answer = await engine.instances.execute(definition, { id, input, command })
+export async function decided(engine: Engine, { definition, ...given }: CheckedInput): Promise<Executed> {
+  const answer = await engine.instances.execute(definition, given)
   if (answer.outcome !== 'accepted') return answer
   return withOwnState(answer)
 }
@@ -83,11 +88,13 @@ export async function checkedInput(
   { decider, input, options, call }: GivenInput,
 ): Promise<CheckedInput> {
   engine.assertOpen()
-  checkOptions(options, ['commandId', 'abortSignal'], call)
+  checkOptions(options, ['commandId', 'timeout', 'abortSignal'], call)
+  const { timeout = usualTimeoutMs } = options
+  const timeoutMs = toMs(timeout, `The timeout of ${call}`)
   const command = options.commandId === undefined ? null : checkCommandId(options.commandId)
   const definition = deciderOf(engine, decider)
   const value = await definition.validate(input)
-  return { definition, id: definition.model.idOf(value), input: value, command }
+  return { definition, id: definition.model.idOf(value), input: value, command, timeoutMs }
 }
 
 /** The decider that is registered here, in its newest version if it is only named. @internal */

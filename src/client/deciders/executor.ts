@@ -1,6 +1,7 @@
 // How inputs of deciders are sent, and what a caller learns.
 
 import type { DeciderTypes, Executed, TypedDecider } from '../../core/definition/decider-model.ts'
+import type { Duration } from '../../core/definition/duration.ts'
 import type { AbortOption } from '../abort-option.ts'
 
 export interface ExecuteOptions extends AbortOption {
@@ -9,6 +10,11 @@ export interface ExecuteOptions extends AbortOption {
    * remembers the last thousand. @default a repetition is decided like any other input
    */
   readonly commandId?: string
+  /**
+   * How long to wait for another process that holds the instance. Then the call is rejected with EXECUTE_TIMEOUT; the input
+   * lies in the mailbox and will be decided. Without effect in a transaction, which never waits. @default '1 min'
+   */
+  readonly timeout?: Duration
 }
 
 /** What became of an input for the mailbox. The first input of an instance is decided at once. */
@@ -20,7 +26,8 @@ export type Enqueued<Types extends DeciderTypes = DeciderTypes> =
 export interface Executor {
   /**
    * Has an input decided by the instance that it names, which it may begin. When this returns, what follows is committed.
-   * Rejects with DECIDE_FAILED if `decide` or `evolve` throws: then nothing has happened.
+   * Rejects with DECIDE_FAILED if `decide` or `evolve` throws: then nothing has happened. Rejects with WRONG_STATUS if the
+   * instance is paused.
    *
    * @example
    * const answer = await holdfast.execute(order, { type: 'Pay', orderId: '42', amount: 99 })

@@ -3,6 +3,7 @@
 import type { DeciderTypes, TypedDecider } from '../../core/definition/decider-model.ts'
 import type { InputSource } from '../../core/model/entry.ts'
 import type { AbortOption } from '../abort-option.ts'
+import type { RunHandle } from '../run-handle.ts'
 
 export interface EventsOptions extends AbortOption {
   /** Only those after the entry of this number. @default 0, all */
@@ -28,6 +29,18 @@ export interface EventCause {
   readonly from: InputSource
   /** The id of the command, if its sender gave one. */
   readonly commandId: string | null
+}
+
+/** A timer that gave up: its input could not be decided. */
+export interface TimerFailure {
+  /** The number of its entry in the journal. */
+  readonly seq: number
+  readonly at: Date
+  /** Its key; null if it had none. */
+  readonly key: string | null
+  /** How often it was tried. */
+  readonly attempts: number
+  readonly error: unknown
 }
 
 /** The inputs that were enqueued and are not decided yet. */
@@ -64,6 +77,22 @@ export interface InstanceReader {
     options?: EventsOptions,
   ): Promise<readonly HistoricEvent<Types['event']>[]>
   history(decider: string, id: string, options?: EventsOptions): Promise<readonly HistoricEvent[]>
+  /**
+   * A handle on the run of an instance: its `result()` is the last state, once it is over. Rejects with RUN_NOT_FOUND if there is
+   * none of this id.
+   *
+   * @example
+   * const run = await holdfast.instance(order, '42')
+   * console.log(await run.result({ timeout: '1 min' }))
+   */
+  instance<Types extends DeciderTypes>(
+    decider: Named<Types>,
+    id: string,
+    options?: AbortOption,
+  ): Promise<RunHandle<Types['state']>>
+  instance(decider: string, id: string, options?: AbortOption): Promise<RunHandle<unknown>>
+  /** The timers of an instance that gave up, in order: nothing tries them again. None if there is no instance of this id. */
+  deadTimers(decider: TypedDecider | string, id: string, options?: AbortOption): Promise<readonly TimerFailure[]>
   /** How many inputs were enqueued and are not decided yet. */
   backlog(decider: TypedDecider | string, id: string, options?: AbortOption): Promise<Backlog>
 }

@@ -8,7 +8,7 @@ import type { AbortOption } from '../abort-option.ts'
 import { operation, type Operation } from '../operation.ts'
 import type { Enqueuer, ExecuteOptions, Executor } from './executor.ts'
 import type { EventsOptions, InstanceReader } from './instance-reader.ts'
-import { readBacklog, readEvents, readHistory, readState } from './read-instance.ts'
+import { instanceHandle, readBacklog, readDeadTimers, readEvents, readHistory, readState } from './read-instance.ts'
 
 export type DeciderMethods = Executor & Enqueuer & InstanceReader
 
@@ -31,6 +31,8 @@ export function deciderMethods(engine: Engine, submit: (given: Operation) => Pro
     state: (decider: Named, id: string, options?: AbortOption) => readState(engine, decider, id, options),
     events: (decider: Named, id: string, options?: EventsOptions) => readEvents(engine, decider, id, options),
     history: (decider: Named, id: string, options?: EventsOptions) => readHistory(engine, decider, id, options),
+    instance: (decider: Named, id: string, options?: AbortOption) => instanceHandle(engine, decider, id, options),
+    deadTimers: (decider: Named, id: string, options?: AbortOption) => readDeadTimers(engine, decider, id, options),
     backlog: (decider: Named, id: string, options?: AbortOption) => readBacklog(engine, decider, id, options),
   }
   // The compiler knows what an operation of such a decider answers.

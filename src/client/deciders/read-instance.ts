@@ -12,8 +12,9 @@ import type { Engine } from '../../engine/engine.ts'
 import { loadJournal } from '../../engine/store/journal-pages.ts'
 import { abortable, reading, type AbortOption } from '../abort-option.ts'
 import { checkWhole } from '../read/cursor.ts'
+import { RunHandle } from '../run-handle.ts'
 import { copied, deciderOf } from './execute.ts'
-import type { Backlog, EventCause, EventsOptions, HistoricEvent } from './instance-reader.ts'
+import type { Backlog, TimerFailure, EventCause, EventsOptions, HistoricEvent } from './instance-reader.ts'
 
 /** Of the mailbox only the number is wanted. */
 const mostBytes = 1024 * 1024
@@ -29,7 +30,9 @@ export async function readState(
   const definition = deciderOf(engine, decider)
   const named = checkInstanceId(id)
   return reading('state()', options, () =>
-    engine.instances.look(definition, named, (cached) => (cached === null ? undefined : copied(cached.instance.state))),
+    engine.instances.look(definition, named, (cached) =>
+      cached?.instance.hasBegun === true ? copied(cached.instance.state) : undefined,
+    ),
   )
 }
 
@@ -99,6 +102,50 @@ async function readAll(engine: Engine, runId: string, after: number, limit: numb
 function causeOf({ name, meta }: Extract<Entry, { kind: 'input' }>): EventCause {
   const { from, command } = meta
   return { input: name, from, commandId: command ?? (from.kind === 'message' ? from.id : null) }
+}
+
+/** @internal */
+export async function readDeadTimers(
+  engine: Engine,
+  decider: Definition | string,
+  id: string,
+  options?: AbortOption,
+): Promise<readonly TimerFailure[]> {
+  engine.assertOpen()
+  const { type } = deciderOf(engine, decider)
+  const named = checkInstanceId(id)
+  return reading('deadTimers()', options, async () => {
+    const run = await findInstanceRun(engine, type, named)
+    return run === null ? [] : deadTimersOf(engine, run.id)
+  })
+}
+
+async function deadTimersOf({ payloads, store }: Engine, runId: string): Promise<readonly TimerFailure[]> {
+  const dead: TimerFailure[] = []
+  for await (const { entries } of loadJournal(store, runId)) {
+    for (const { seq, at, kind, name, meta, data } of entries.filter((entry) => entry.kind === 'timer-failed')) {
+      const error = payloads.decode(await payloads.fetch(data), payloads.place(runId, seq, kind, name))
+      const key = name.startsWith('#') ? null : name
+      dead.push({ seq, at: new Date(at), key, attempts: meta.attempt, error })
+    }
+  }
+  return dead
+}
+
+/** @internal */
+export async function instanceHandle(
+  engine: Engine,
+  decider: Definition | string,
+  id: string,
+  options?: AbortOption,
+): Promise<RunHandle<unknown>> {
+  engine.assertOpen()
+  const { type } = deciderOf(engine, decider)
+  const named = checkInstanceId(id)
+  const run = await reading('instance()', options, () => findInstanceRun(engine, type, named))
+  if (run !== null) return new RunHandle(engine, run.id, false, run.key)
+  const message = `There is no instance ${shown(named)} of decider ${shown(type)}. Its id is what its inputs name it by.`
+  throw new HoldfastError('RUN_NOT_FOUND', message, { details: { type, id: named } })
 }
 
 /** @internal */

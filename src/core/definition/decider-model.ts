@@ -108,6 +108,8 @@ export interface DeciderInstance {
   readonly seq: number
   /** The fold of its events. */
   readonly state: unknown
+  /** Its first input was accepted. */
+  readonly hasBegun: boolean
   /** Its end is recorded, or its state is terminal: no input is decided any more. */
   readonly isOver: boolean
   /** The timers that are armed, without order. */

@@ -213,12 +213,12 @@ export interface EffectOutcome {
   readonly result: { readonly value: unknown } | { readonly effect: unknown; readonly error: unknown }
 }
 
-/** An attempt of a step, of its undo or of a body that failed, and is followed by another one. */
+/** An attempt of a step, of its undo, of a body or of a timer that failed, and is followed by another one. */
 export interface FailedAttempt {
   readonly run: Pick<Run, 'id' | 'type'>
   /** Null for the body. */
   readonly step: string | null
-  readonly kind: 'do' | 'undo'
+  readonly kind: 'do' | 'undo' | 'timer'
   readonly attempt: number
   readonly delayMs: number
   readonly error: unknown

@@ -58,6 +58,7 @@ const families = {
   EVENT_UNREADABLE: 'drift',
   RESULT_TIMEOUT: 'unavailable',
   ASK_TIMEOUT: 'unavailable',
+  EXECUTE_TIMEOUT: 'unavailable',
   STORE_UNAVAILABLE: 'unavailable',
   STORE_REFUSED: 'unavailable',
   BUG: 'bug',

@@ -140,13 +140,15 @@ export function typedInput(input: unknown, type: string): Typed {
   }
   throw new HoldfastError(
     'INVALID_INPUT',
-    `An input of decider "${type}" must be an object with a type. Got ${shownInput(input)}.`,
+    `An input of decider "${type}" must be an object with a type. Got ${shownTyped(input)}.`,
   )
 }
 
-function shownInput(input: unknown): string {
-  if (!isPlainObject(input)) return shown(input)
-  return 'type' in input ? `the type ${shown(input['type'])}` : 'an object without a type'
+/** What was given in place of an object with a type. */
+export function shownTyped(given: unknown): string {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) return shown(given)
+  const { type } = given as Partial<Typed>
+  return type === undefined ? 'an object without a type' : `an object whose type is ${shown(type)}`
 }
 
 function readsOf(given: unknown, where: string): Readonly<Record<string, Read>> {

@@ -79,7 +79,7 @@ interface OwnOptions<State, Input extends Typed, Event extends Typed, Outcome> {
   readonly effects?: EffectOptions<EffectOf<Outcome>, Input>
   /** How failing effects and timers are tried again. @default 'patient', five attempts */
   readonly retry?: Retry
-  /** The input that reports an effect that gave up. @default none, it is only a dead letter */
+  /** The input that reports an effect that gave up. @default none, it is only a failed run */
   readonly onDeadLetter?: (effect: EffectOf<Outcome>, error: unknown) => NoInfer<Input> | InputLiteral | void
   /** The input that reports a timer whose input could not be decided. @default none, it is only a dead letter */
   readonly onDeadTimer?: (timer: DeadTimer<Input>, error: unknown) => NoInfer<Input> | InputLiteral | void

@@ -6,6 +6,7 @@ import { HoldfastError } from '../../core/errors/error.ts'
 import { didYouMean, shown } from '../../core/text/suggest.ts'
 import { checkKey } from '../../core/model/key.ts'
 import type { Request, SignalTarget, Typed } from '../api/decision.ts'
+import { shownTyped } from '../api/identity.ts'
 import { eventVersion } from '../fold/checked-event.ts'
 import type { Fold } from '../fold/fold.ts'
 import { unkeyed } from '../fold/timers.ts'
@@ -145,7 +146,7 @@ function beginWaiting({ fold, draft }: RecordOptions): void {
 function typeOf(given: unknown, what: string): string {
   const type: unknown = typeof given === 'object' && given !== null ? (given as Partial<Typed>).type : undefined
   if (typeof type === 'string') return checkKey(type, `The type of ${what.toLowerCase()}`)
-  throw new HoldfastError('INVALID_OPTION', `${what} must be an object with a type. Got ${shown(given)}.`)
+  throw new HoldfastError('INVALID_OPTION', `${what} must be an object with a type. Got ${shownTyped(given)}.`)
 }
 
 function targetOf(to: SignalTarget): Exclude<SignalTarget, { readonly id: string }> {

@@ -12,13 +12,8 @@ import { unkeyed } from '../fold/timers.ts'
 const longestMs = 36_525 * 86_400_000
 
 /** When a timer is due. One in the past is due at once. Throws INVALID_DURATION beyond a hundred years. */
-export function timerMeta(when: TimerTime, now: number): TimerMeta {
-  if (!isPlainObject(when)) {
-    throw new HoldfastError(
-      'INVALID_OPTION',
-      `The time of a timer is { after: '1h' } or { at: new Date() }: .timer('payment', { after: '1h' }, input). Got ${shown(when)}.`,
-    )
-  }
+export function timerMeta(given: TimerTime, now: number): TimerMeta {
+  const when = checkTime(given)
   if (when.at === undefined) return { at: null, afterMs: toMs(when.after, 'The time of a timer') }
   const at = when.at instanceof Date ? when.at.getTime() : NaN
   if (Number.isNaN(at)) {
@@ -28,6 +23,17 @@ export function timerMeta(when: TimerTime, now: number): TimerMeta {
   throw new HoldfastError('INVALID_DURATION', `The time of a timer is over 100 years away: ${when.at.toISOString()}.`, {
     details: { what: 'The time of a timer', at, now },
   })
+}
+
+/** Throws INVALID_OPTION for what only JavaScript can pass: a time without its name. */
+function checkTime(when: unknown): TimerTime {
+  if (isPlainObject(when) && ('after' in when || 'at' in when)) return when as TimerTime
+  const isTime = typeof when === 'string' || typeof when === 'number'
+  const meant = isTime ? `{ after: ${JSON.stringify(when)} }` : when instanceof Date ? '{ at: … }' : `{ after: '1h' }`
+  throw new HoldfastError(
+    'INVALID_OPTION',
+    `The time of a timer must be { after } or { at }, such as ${meant}. Got ${shown(when)}.`,
+  )
 }
 
 /** The key of a timer. Those that begin with `#` are names of timers without a key. */

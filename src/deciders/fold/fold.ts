@@ -27,7 +27,8 @@ export interface FoldOptions {
 /** The input that the run was started with. */
 export interface FirstInput {
   readonly read: () => unknown
-  isDecided: boolean
+  readonly isDecided: boolean
+  readonly isAccepted: boolean
 }
 
 type PendingWork = Omit<PendingEffect, 'createdAt'> & {
@@ -82,7 +83,11 @@ export class Fold {
     switch (entry.kind) {
       case 'started':
       case 'continued':
-        this.become('first', { read: () => this.options.texts.decode(entry), isDecided: false })
+        this.become('first', {
+          read: () => this.options.texts.decode(entry),
+          isDecided: false,
+          isAccepted: false,
+        })
         this.become('snapshotSeq', entry.seq)
         return
       case 'input':
@@ -140,7 +145,7 @@ export class Fold {
   private applyInput(entry: Read, { from, outcome, command }: InputMeta, since: Moment): void {
     if (from.kind === 'timer') this.timers.delete(from.name)
     if (from.kind === 'start' && this.first !== null) {
-      this.become('first', { ...this.first, isDecided: true })
+      this.become('first', { ...this.first, isDecided: true, isAccepted: outcome === 'accepted' })
     }
     if (outcome === 'duplicate' || outcome === 'already-completed') return
     const known: KnownCommand = { seq: entry.seq, outcome }

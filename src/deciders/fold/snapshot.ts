@@ -103,7 +103,7 @@ export function restore(
   fold.seq = seq
   fold.snapshotSeq = seq
   fold.state = snapshot.state
-  fold.first = { read: () => undefined, isDecided: true }
+  fold.first = { read: () => undefined, isDecided: true, isAccepted: true }
   for (const { name, at: dueAt, afterMs, since, failures, input } of snapshot.timers) {
     fold.timers.set({ name, due: { at: dueAt, afterMs }, since: moment(since), failures, input: () => input })
   }

@@ -11,15 +11,18 @@
 import type { DeciderModel, EffectModel } from '../../core/definition/decider-model.ts'
 import type { Claim, DepartureListener, EffectOutcome, Frame, Host } from '../../core/definition/definition.ts'
 import { afterFailure } from '../../core/definition/retry.ts'
+import { fatal } from '../../core/definition/retry-mark.ts'
 import type { Services } from '../../core/definition/services.ts'
-import { HoldfastError, isHoldfastError } from '../../core/errors/error.ts'
-import { bug } from '../../core/errors/error.ts'
+import { bug, HoldfastError, isHoldfastError, messageOf } from '../../core/errors/error.ts'
 import { isLeftToOthers } from '../../core/errors/left-to-others.ts'
 import type { AttemptMeta, Draft } from '../../core/model/entry.ts'
 import type { Attempt, AttemptListener } from '../../core/runtime/attempt.ts'
 import type { EffectOrigin } from '../../core/deciding/effect-run.ts'
+import { runLine, shortMessage } from '../../core/rows/engine-notes.ts'
 import { fetchPatiently } from '../../core/runtime/fetch.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
+import { quotedText } from '../../core/text/printable.ts'
+import { typedInput } from '../api/identity.ts'
 import { EffectAttempt, type AttemptedEffect } from './effect-attempt.ts'
 import { LeavingFrame } from './leaving-frame.ts'
 
@@ -42,6 +45,7 @@ export class EffectFrame extends LeavingFrame implements Frame, AttemptListener<
   /** How often it has failed, since an operator retried it last. */
   private failures = 0
   private effect: unknown
+  private hasFailed = false
   private attempt: Attempt | null = null
   private cancelPause: Cancel | null = null
   private cancelGrace: Cancel | null = null
@@ -143,9 +147,11 @@ export class EffectFrame extends LeavingFrame implements Frame, AttemptListener<
     const meta = { attempt: attempt.attempt, ms: attempt.ms }
     let data: string
     try {
+      if (value !== undefined) typedInput(value, this.performed.decider.type)
       data = this.host.payloads.encode(value, this.nextPlace('succeeded'))
     } catch (error) {
-      return this.afterFailure(error, attempt.ms)
+      // It was performed: another attempt would return the same, and do it once more.
+      return this.afterFailure(fatal(noResult(this.performed, error)), attempt.ms)
     }
     const draft: Draft = { kind: 'succeeded', name: null, meta: null, data }
     const failure = await this.settle(draft, 'succeeded', this.outcome(meta, { value }))
@@ -183,6 +189,22 @@ export class EffectFrame extends LeavingFrame implements Frame, AttemptListener<
     const failure = await this.settle(draft, 'failed', this.outcome(meta, { effect: this.effect, error }))
     // The instance could not decide that it gave up: it records that by itself, from its mailbox.
     if (failure !== null) await this.end(draft, 'failed')
+    if (this.hasFailed) this.logFailure(meta.attempt, error)
+  }
+
+  /** An operator learns of it even if the decider does not ask. */
+  private logFailure(attempt: number, error: unknown): void {
+    const { host, run, origin, performed } = this
+    const text =
+      `gave up: effect ${this.effectId} of instance ${quotedText(origin.id)} of decider ${quotedText(performed.decider.type)}, ` +
+      `attempt ${attempt}: ${shortMessage(error)}`
+    const details = { run: run.id, type: run.type, id: origin.id, effect: origin.effect, attempt, error }
+    host.ports.logger.error(runLine(run, text), details)
+  }
+
+  protected override ended(...end: Parameters<LeavingFrame['ended']>): void {
+    this.hasFailed = end[0] === 'failed'
+    super.ended(...end)
   }
 
   private outcome(meta: AttemptMeta, result: EffectOutcome['result']): EffectOutcome {
@@ -281,6 +303,13 @@ export class EffectFrame extends LeavingFrame implements Frame, AttemptListener<
   private nextPlace(kind: Draft['kind']) {
     return this.host.payloads.place(this.runId, this.committedSeq + 1, kind, null)
   }
+}
+
+function noResult({ decider, type }: PerformedEffect, cause: unknown): HoldfastError {
+  const message =
+    `The handler of effect ${quotedText(type)} of decider ${quotedText(decider.type)} was performed, and returned what is no ` +
+    `input: ${messageOf(cause)} Return an input, or nothing.`
+  return new HoldfastError('INVALID_INPUT', message, { cause })
 }
 
 /** The decider could not decide it. Everything else says something about the store. */

@@ -15,6 +15,7 @@ import { isHoldfastError } from '../../core/errors/error.ts'
 import { leftToOthers } from '../../core/errors/left-to-others.ts'
 import type { Parking } from '../../core/model/transition.ts'
 import { decidedTransition, type WrittenRun } from '../../core/deciding/decided-transition.ts'
+import { failedTimers, logDeadTimers } from '../../core/runtime/fired-timers.ts'
 import { fetchedEntries } from '../../core/deciding/read-entries.ts'
 import { Mail } from './mail.ts'
 import { LeavingFrame } from './leaving-frame.ts'
@@ -158,6 +159,8 @@ export class InstanceFrame extends LeavingFrame implements Frame {
       this.isLeaving = false
     }
     if (hasEntries) this.instance.committed(answer.at)
+    for (const failed of failedTimers(this.run, decided)) host.attemptFailed?.(failed)
+    logDeadTimers(host.ports.logger, { ...this.run, instanceId: this.instanceId }, decided)
     this.mail.settled()
     this.inbox = Math.max(this.inbox, answer.inbox)
     this.acknowledged(answer)

@@ -8,11 +8,21 @@ import type { DecidingEngine } from './deciding-engine.ts'
 /** The answer to a caller. An input that failed is an error. */
 export type InputAnswer = Accepted | Extract<Answer, { outcome: 'rejected' | 'already-completed' }>
 
+export interface Input {
+  readonly input: unknown
+  readonly command: string | null
+  /** How long to wait at most for a holder of the run. */
+  readonly timeoutMs: number
+}
+
 export interface Call {
   readonly kind: 'call'
   readonly input: unknown
   /** Null if its caller gave none: it gets one when it goes through the mailbox. */
   command: string | null
+  /** How long its caller waits for a holder of the run, and when that is over in the time of this process. */
+  readonly timeoutMs: number
+  readonly until: number
   readonly resolve: (answer: InputAnswer) => void
   readonly reject: (error: unknown) => void
 }

@@ -9,9 +9,11 @@ import type { Delivered, Started, Store } from '../../store.ts'
 import type { OutgoingMessage } from '../batch/message-sender.ts'
 import type { LocalWorker } from '../local-worker.ts'
 import type { Registry } from '../registry.ts'
+import type { RunEnds } from '../run-ends.ts'
 import type { RunMoves } from '../run-moves.ts'
+import type { UnclaimedWarning } from '../unclaimed-warning.ts'
 
-export interface DecidingEngine extends Pick<Host, 'ports' | 'payloads' | 'transitionId' | 'commit'> {
+export interface DecidingEngine extends Pick<Host, 'ports' | 'payloads' | 'transitionId' | 'commit' | 'mailbox'> {
   readonly outgoing: Pick<Host, 'prepare' | 'receiver' | 'limits'>
   readonly store: Store
   readonly registry: Registry
@@ -21,7 +23,9 @@ export interface DecidingEngine extends Pick<Host, 'ports' | 'payloads' | 'trans
   readonly shards: number
   readonly isClosed: boolean
   readonly runMoves: RunMoves
+  readonly runEnds: Pick<RunEnds, 'ended'>
   readonly localWorker: LocalWorker | null
+  readonly unclaimedWarning: Pick<UnclaimedWarning, 'expect'>
   /** A run may have become claimable. */
   onReady(): void
   learnTime(): Promise<void>

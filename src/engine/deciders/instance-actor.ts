@@ -6,9 +6,11 @@
 //   flying   → idle      it is committed, and the callers have their answers
 //   flying   → deciding  others have come while it was on its way, or another process was first (`stale`): what is new is folded,
 //                        and the inputs are decided once more
+//   flying   → deciding  nobody holds the instance, but its run does not just wait (`held`): it is performed here
 //   flying   → awaiting  a worker holds the instance (`held`), or others were first again and again: the inputs go through the
 //                        mailbox, each under the id of its command, and the journal says what became of them
-//   awaiting → idle      all of them were found there
+//   flying   → idle      the instance is paused, or begins later: the callers learn of that (`held-instance.ts`)
+//   awaiting → idle      all of them were found there, or their callers wait no longer
 //
 // An answer that is not committed (a rejection that leaves nothing) is only given when the store has nothing new.
 
@@ -18,13 +20,16 @@ import { HoldfastError } from '../../core/errors/error.ts'
 import type { Transition } from '../../core/model/transition.ts'
 import { createBackoff } from '../../core/runtime/backoff.ts'
 import { decidedTransition } from '../../core/deciding/decided-transition.ts'
+import { logDeadTimers } from '../../core/runtime/fired-timers.ts'
 import { fetchedEntries } from '../../core/deciding/read-entries.ts'
 import { loadJournal } from '../store/journal-pages.ts'
 import { loadInstance, refusalReason, type CachedInstance } from './cached-instance.ts'
-import type { Call, DecidingActor, InputAnswer, InstanceKeeper } from './deciding-actor.ts'
+import type { Call, DecidingActor, Input, InputAnswer, InstanceKeeper } from './deciding-actor.ts'
 import { EffectLeases } from './effect-leases.ts'
+import { expectWorker } from './expect-worker.ts'
 import { hostOf, type DecidingEngine } from './deciding-engine.ts'
 import { beginInstance, rejectFirst } from './begin-instance.ts'
+import { whenHeld } from './held-instance.ts'
 import { MailboxPath } from './mailbox-path.ts'
 
 /** The end of an effect, with which the instance decides its outcome. */
@@ -84,8 +89,11 @@ export class InstanceActor implements DecidingActor {
     return this.cached?.bytes ?? 0
   }
 
-  execute(input: unknown, command: string | null): Promise<InputAnswer> {
-    return new Promise((resolve, reject) => this.add({ kind: 'call', input, command, resolve, reject }))
+  execute({ input, command, timeoutMs }: Input): Promise<InputAnswer> {
+    const until = this.engine.ports.clock.monotonic() + timeoutMs
+    return new Promise((resolve, reject) =>
+      this.add({ kind: 'call', input, command, timeoutMs, until, resolve, reject }),
+    )
   }
 
   /** Commits the end of an effect, and with it what the instance decides, if it can be decided now. */
@@ -154,13 +162,15 @@ export class InstanceActor implements DecidingActor {
     try {
       await this.engine.learnTime()
       let pause = createBackoff(this.engine.ports, rivalPauses)
-      for (let stale = 0; open.length > 0;) {
+      for (let [stale, held] = [0, 0]; open.length > 0;) {
         const done = await this.decideNext(open)
         if (done === 'stale') {
           stale += 1
           if (stale < mostStale) await this.lost(stale === 1 ? null : pause)
         }
-        if (done === 'held' || stale >= mostStale) return await this.mailbox.send(open)
+        if (done === 'held') held += 1
+        const isBlocked = done === 'held' && (await whenHeld(this, open, held)) === 'mailbox'
+        if (isBlocked || stale >= mostStale) return await this.mailbox.send(open)
         if (typeof done === 'number') {
           open = open.slice(done)
           stale = 0
@@ -221,6 +231,7 @@ export class InstanceActor implements DecidingActor {
       const answer = await engine.commit(leases.reserve(made))
       cached.instance.committed(answer.at)
       this.noteCommitted(cached, made)
+      logDeadTimers(engine.ports.logger, cached.run, decided)
       leases.begin(answer.leased, answer.at)
       return answer
     } catch (error) {
@@ -237,7 +248,9 @@ export class InstanceActor implements DecidingActor {
     return decidedTransition({ ...options, lease: null, parkIf: null, isWanted: () => !this.engine.isClosed })
   }
 
-  noteCommitted(cached: CachedInstance, { keyId = null, append, due }: Transition): void {
+  noteCommitted(cached: CachedInstance, transition: Transition): void {
+    const { keyId = null, append, due } = transition
+    expectWorker(this.engine, cached.run, transition)
     if (keyId !== null) cached.run = { ...cached.run, keyId }
     for (const { data } of append) cached.bytes += data?.length ?? 0
     // A worker has to look at the new time, and runs that perform effects may be claimed.
@@ -348,6 +361,7 @@ export class InstanceActor implements DecidingActor {
       if (settled?.outcome === 'committed') {
         cached.instance.committed(settled.at)
         this.noteCommitted(cached, settles)
+        logDeadTimers(this.engine.ports.logger, cached.run, decided)
         leases.begin(settled.leased, settled.at)
       } else {
         // The outcome is in the mailbox.

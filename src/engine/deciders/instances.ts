@@ -6,7 +6,7 @@ import type { Acknowledged, EffectOutcome } from '../../core/definition/definiti
 import type { Transition } from '../../core/model/transition.ts'
 import type { DecidingEngine } from './deciding-engine.ts'
 import { loadInstance, type CachedInstance } from './cached-instance.ts'
-import type { DecidingActor, InputAnswer, InstanceKeeper } from './deciding-actor.ts'
+import type { DecidingActor, Input, InputAnswer, InstanceKeeper } from './deciding-actor.ts'
 import { InstanceActor } from './instance-actor.ts'
 
 /** How many bytes of folded journals are kept. */
@@ -28,11 +28,8 @@ export class Instances implements InstanceKeeper {
   }
 
   /** Has an input decided: settles once that is committed. Rejects if it could not be decided. */
-  execute(
-    definition: DeciderDefinition,
-    { id, input, command }: { readonly id: string; readonly input: unknown; readonly command: string | null },
-  ): Promise<InputAnswer> {
-    return this.actor(definition, id).execute(input, command)
+  execute(definition: DeciderDefinition, { id, ...input }: Input & { readonly id: string }): Promise<InputAnswer> {
+    return this.actor(definition, id).execute(input)
   }
 
   /** Calls `read` with the instance as the store has it; null if there is none. */

@@ -1,14 +1,18 @@
 // Inputs that could not be decided here at once: a worker holds the instance, or other processes were always first. Each lies in
 // the mailbox under the id of its command, so it is decided once, by any process; and the journal, which this process reads
-// again and again, says what became of it. Where no worker takes them, they are decided here after all, under the same ids.
+// again and again, says what became of it. Where no worker takes them, they are decided here after all, under the same ids. The
+// caller of one that nobody decides in time learns why; the input stays where it is.
 
 import type { KnownCommand } from '../../core/definition/decider-model.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
+import type { Run } from '../../core/model/run.ts'
 import { randomUuid, type Cancel } from '../../core/runtime/ports.ts'
 import { createBackoffDelays } from '../../core/runtime/backoff.ts'
 import type { CachedInstance } from './cached-instance.ts'
 import type { Call, DecidingActor } from './deciding-actor.ts'
+import { paused, rowOf, tookTooLong } from './held-instance.ts'
 import { inputMessage, inputsFull } from './input-message.ts'
+import { performHere } from './perform-here.ts'
 
 /** Between two looks at the journal. */
 const pauses = { firstMs: 5, longestMs: 500 }
@@ -68,7 +72,8 @@ export class MailboxPath {
       let cancel: Cancel = () => undefined
       await new Promise<void>((resolve) => {
         this.wake = resolve
-        cancel = clock.after(delay(), resolve)
+        const leftMs = this.firstUntil - clock.monotonic()
+        cancel = clock.after(Math.max(0, Math.min(delay(), leftMs)), resolve)
       })
       cancel()
       this.wake = null
@@ -100,9 +105,35 @@ export class MailboxPath {
     }
     if (this.waiting.size === 0) return
     if (cached.instance.isOver) return this.decideHere()
-    if (looks % looksForWorkers !== 0) return
-    const [run] = await engine.store.get([cached.run.id])
-    if (run?.status === 'waiting') this.decideHere()
+    const isLate = this.firstUntil <= engine.ports.clock.monotonic()
+    if (!isLate && looks % looksForWorkers !== 0) return
+    const run = await rowOf(actor, cached.run.id)
+    if (run === null || (run.status === 'waiting' && run.readiness !== 'isolated')) return this.decideHere()
+    if (run.status === 'paused') return this.failEach((call) => paused(actor, run, call.command))
+    if (isLate) return this.giveUpLate(run)
+    if (run.session === null && run.readiness !== 'isolated') await performHere(engine, cached.definition, run)
+  }
+
+  /** When the first caller waits no longer. */
+  private get firstUntil(): number {
+    return Math.min(...[...this.waiting.values()].flat().map(({ until }) => until))
+  }
+
+  private giveUpLate(run: Run): void {
+    const now = this.actor.engine.ports.clock.monotonic()
+    for (const [command, calls] of this.waiting) {
+      const open = calls.filter(({ until }) => until > now)
+      for (const call of calls) if (!open.includes(call)) call.reject(tookTooLong(this.actor, run, call))
+      if (open.length === 0) this.waiting.delete(command)
+      else this.waiting.set(command, open)
+    }
+  }
+
+  private async failEach(errorOf: (call: Call) => Promise<unknown>): Promise<void> {
+    const calls = [...this.waiting.values()].flat()
+    this.waiting.clear()
+    // Why it is paused may not be readable now: then that is the answer.
+    for (const call of calls) call.reject(await errorOf(call).catch((error: unknown) => error))
   }
 
   private knownIn({ instance }: CachedInstance): readonly (readonly [string, KnownCommand])[] {

@@ -25,7 +25,7 @@ const looksOfPatience = 8
 type Method = (...given: readonly unknown[]) => unknown
 
 /** The methods that return handles of runs. */
-const starting = ['start', 'run', 'startMany', 'submit', 'submitBatch'] as const
+const starting = ['start', 'run', 'instance', 'startMany', 'submit', 'submitBatch'] as const
 
 export class AwaitedResults {
   private readonly patience: Patience

@@ -20,6 +20,7 @@ import { Attempts, type Choose } from './attempts.ts'
 import { AwaitedResults } from './awaited-results.ts'
 import { BodyWatch, type BodyChecks } from './body-watch.ts'
 import { CountedTurns } from './counted-turns.ts'
+import { drivenBy } from './driven-calls.ts'
 import { assertEmpty, assertSameTime, openTestStore, type TestStore } from './test-store.ts'
 import { awaitedInVain, describeWaiting, isUpToOthers, unended, type WaitingRun } from './waiting-run.ts'
 import { WorkerProcess, type Death } from './worker-process.ts'
@@ -96,7 +97,7 @@ export class World {
         ...(bodies === null ? {} : { bodies }),
       }
       const holdfast = await createHoldfast({ ...world.shared, store: world.noticing(store), ports })
-      world.driver = world.results.of(holdfast)
+      world.driver = drivenBy(clock, world.results.of(holdfast))
       await assertEmpty(store)
       world.boot()
       await world.rest()

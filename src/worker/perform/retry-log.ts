@@ -54,7 +54,9 @@ export class RetryLog {
   }
 }
 
+const nouns = { do: 'step', undo: 'the undo of step', timer: 'timer' } as const
+
 function retryLine({ run, step, kind, attempt, delayMs, error }: FailedAttempt): string {
-  const what = step === null ? 'its body' : `${kind === 'undo' ? 'the undo of step' : 'step'} ${quotedText(step)}`
+  const what = step === null ? 'its body' : `${nouns[kind]} ${quotedText(step)}`
   return runLine(run, `tries ${what} again in ${formatMs(delayMs)}: attempt ${attempt} failed: ${shortMessage(error)}`)
 }

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { decider, decision, fatal, workflow, type EffectTools, type Holdfast, type JournalEntry } from 'holdfast'
+import { keepLines } from '../open.ts'
 import { everyStore } from '../stores.ts'
 import { until } from '../../support/until.ts'
 import { orderOf } from './order.ts'
@@ -73,7 +74,7 @@ describe.each(everyStore)('an effect on $name', ({ make }) => {
     expect(keys).toEqual(['order:1:5 1 false', 'order:1:5 2 true'])
   })
 
-  it('IF-R3 IF-R4 IF-R8 that gives up reports it to the decider, is a dead letter, and is retried on request', async () => {
+  it('IF-R3 IF-R4 IF-R8 that gives up reports it to the decider, is a failed run with a line in the log, and is retried on request', async () => {
     const { open } = await make()
     const world = { isUp: false, calls: 0 }
     const order = orderOf({
@@ -82,7 +83,8 @@ describe.each(everyStore)('an effect on $name', ({ make }) => {
         if (!world.isUp) throw new Error('No such address')
       },
     })
-    const holdfast = await open({ workflows: [order] })
+    const logger = keepLines()
+    const holdfast = await open({ workflows: [order], logger })
     await holdfast.work()
     await holdfast.execute(order, create)
     const events = async (): Promise<readonly unknown[]> => holdfast.events(order, '1')
@@ -95,6 +97,11 @@ describe.each(everyStore)('an effect on $name', ({ make }) => {
     })
     expect(dead).toMatchObject({ lastError: expect.stringContaining('No such address') as string })
     expect(await holdfast.count({ type: 'order/sendMail', status: 'failed' })).toMatchObject({ count: 1 })
+    const lines = logger.lines.filter(({ level }) => level === 'error')
+    expect(lines).toMatchObject([{ details: { run: dead.id, type: 'order/sendMail', id: '1', effect: 'sendMail#5' } }])
+    expect(lines[0]?.message).toContain(
+      'gave up: effect 5 of instance "1" of decider "order", attempt 2: No such address',
+    )
     world.isUp = true
     expect(await holdfast.retry(dead.id)).toMatchObject({ outcome: 'retried' })
     await until('it is confirmed', async () => (await holdfast.state(order, '1'))?.isConfirmed)
@@ -151,6 +158,41 @@ describe.each(everyStore)('an effect on $name', ({ make }) => {
     await holdfast.execute(thing, { type: 'Make', id: '1' })
     await until('it is lost', async () => (await holdfast.state(thing, '1'))?.length === 2)
     expect(calls).toEqual([1, 2])
+  })
+
+  it.each([['a text'], [{ kind: 'MailSent' }], [{ type: 'MailSent', by: () => 'a function' }]])(
+    'whose handler returns what is no input gives up at once, and is not performed again',
+    async (returned) => {
+      const { open } = await make()
+      const calls: number[] = []
+      const thing = decider('thing', {
+        initial: () => 'new',
+        evolve: (_state, event: { type: 'Made' | 'Lost' }) => event.type,
+        decide: (_state, input: { type: 'Make'; id: string } | { type: 'Lost' }) =>
+          input.type === 'Lost' ? decision({ type: 'Lost' }) : decision({ type: 'Made' }).effect({ type: 'work' }),
+        id: { Make: 'id', Lost: null },
+        effects: { work: (_effect, { attempt }) => (calls.push(attempt), returned as unknown as undefined) },
+        onDeadLetter: () => ({ type: 'Lost' }),
+      })
+      const holdfast = await open({ workflows: [thing] })
+      await holdfast.work()
+      await holdfast.execute(thing, { type: 'Make', id: '1' })
+      await until('it is lost', async () => (await holdfast.state(thing, '1')) === 'Lost')
+      expect(calls).toEqual([1])
+      const [dead] = (await holdfast.find({ type: 'thing/work' })).runs
+      expect(dead?.lastError).toContain('returned what is no input')
+    },
+  )
+
+  it('gets no services where the process has none, and an object all the same', async () => {
+    const { open } = await make()
+    const seen: unknown[] = []
+    const order = orderOf({ mail: (_to, { services }) => void seen.push(services) })
+    const holdfast = await open({ workflows: [order] })
+    await holdfast.work()
+    await holdfast.execute(order, create)
+    await until('it is performed', () => seen.length > 0)
+    expect(seen).toEqual([{}])
   })
 
   it('IF-E10 IF-C4 is performed after the end of its instance, too, and its outcome changes nothing then', async () => {

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { decider, decision, workflow } from 'holdfast'
 import { everyStore } from '../stores.ts'
 import { until } from '../../support/until.ts'
-import { orderOf } from './order.ts'
+import { orderOf, type OrderCall } from './order.ts'
 
 describe.each(everyStore)('a function on $name', ({ make }) => {
   it('awaits the end of an instance that it has started, and gets its last state', async () => {
@@ -55,6 +55,28 @@ describe.each(everyStore)('a function on $name', ({ make }) => {
     expect(await holdfast.state(order, '1')).toMatchObject({ notes: ['a', 'b'] })
   })
 
+  it('fails at once at an input that is wrong, and waits for an instance that is paused', async () => {
+    const { open } = await make()
+    const order = orderOf()
+    const teller = workflow('teller', async (ctx, input: { type: 'Note' | 'Late'; orderId: string }) => {
+      const answer = await ctx.execute(order, { text: 'x', ...input } as OrderCall)
+      return answer.outcome
+    })
+    const holdfast = await open({ workflows: [order, teller] })
+    await holdfast.work()
+    const wrong = await holdfast.start(teller, { type: 'Late', orderId: '1' })
+    await expect(wrong.result()).rejects.toMatchObject({ cause: { code: 'INVALID_INPUT' } })
+    expect((await holdfast.journal(wrong)).some(({ kind }) => kind === 'attempt-failed')).toBe(false)
+    await holdfast.execute(order, { type: 'Create', orderId: '1' })
+    const [paused] = (await holdfast.find({ type: 'order' })).runs
+    await holdfast.pause(paused?.id ?? '')
+    const waiting = await holdfast.start(teller, { type: 'Note', orderId: '1' })
+    const failed = async () => (await holdfast.journal(waiting)).some(({ kind }) => kind === 'attempt-failed')
+    await until('it was tried', failed)
+    await holdfast.resume(paused?.id ?? '')
+    expect(await waiting.result()).toBe('accepted')
+  })
+
   it('is started as a run like any other: by its input, which names it', async () => {
     const { open } = await make()
     const order = orderOf()
@@ -73,6 +95,29 @@ describe.each(everyStore)('a function on $name', ({ make }) => {
 })
 
 describe.each(everyStore)('an instance on $name', ({ make }) => {
+  it('is awaited by a client and by a function that has found it, and gives its last state', async () => {
+    const { open } = await make()
+    const order = orderOf()
+    const watch = workflow('watch', async (ctx, runId: string) => {
+      const { output } = (await ctx.waitFor(runId)) as { readonly output?: unknown }
+      return output
+    })
+    const holdfast = await open({ workflows: [order, watch] })
+    await holdfast.work()
+    await holdfast.execute(order, { type: 'Create', orderId: '1' })
+    const instance = await holdfast.instance(order, '1')
+    const watching = await holdfast.start(watch, instance.id)
+    const result = instance.result()
+    await holdfast.execute(order, { type: 'Abandon', orderId: '1' })
+    expect((await result).status).toBe('expired')
+    expect(await watching.result()).toMatchObject({ status: 'expired' })
+    expect(await (await holdfast.instance('order', '1')).status()).toBe('succeeded')
+    await expect(holdfast.instance(order, '2')).rejects.toMatchObject({
+      code: 'RUN_NOT_FOUND',
+      details: { type: 'order', id: '2' },
+    })
+  })
+
   it('IF-S4 is folded from a snapshot, and from all events where code has changed', async () => {
     const { open } = await make()
     const counting = (stateVersion: number) =>

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { decider, decision, type Holdfast } from 'holdfast'
+import { keepLines } from '../open.ts'
 import { everyStore } from '../stores.ts'
 import { until } from '../../support/until.ts'
 import { orderOf } from './order.ts'
@@ -124,13 +125,25 @@ describe.each(everyStore)('a timer on $name', ({ make }) => {
       retry: { maxAttempts: 2, kind: 'constant', initial: 1 },
       onDeadTimer: ({ key }, error) => ({ type: 'Lost', why: `${key ?? ''} ${String(error)}` }),
     })
-    const holdfast = await open({ workflows: [thing] })
+    const logger = keepLines()
+    const holdfast = await open({ workflows: [thing], logger })
     await holdfast.work()
     await holdfast.execute(thing, { type: 'Set', id: '1' })
     await until('it is lost', async () => (await holdfast.state(thing, '1'))?.length === 2)
     const [run] = (await holdfast.find({ type: 'thing' })).runs
     const kinds = (await holdfast.journal(run?.id ?? '')).map(({ kind }) => kind)
     expect(kinds.slice(4)).toEqual(['attempt-failed', 'timer-failed', 'input', 'event'])
+    expect(await holdfast.deadTimers(thing, '1')).toMatchObject([
+      { key: 'alarm', attempts: 2, seq: 6, at: expect.any(Date) as Date, error: { code: 'DECIDE_FAILED' } },
+    ])
+    expect(await holdfast.deadTimers('thing', 'none')).toEqual([])
+    const lines = logger.lines.filter(({ details }) => details['type'] === 'thing')
+    expect(lines).toMatchObject([
+      { level: 'warn', message: expect.stringContaining('tries timer "alarm" again in 1 ms') as string },
+      { level: 'error', details: { run: run?.id, id: '1', timer: 'alarm', attempt: 2 } },
+    ])
+    expect(lines[1]?.message).toContain('gave up timer "alarm" of instance "1" after attempt 2')
+    expect(lines[1]?.message).toContain('Too loud')
   })
 
   it('that is more than a hundred years away is refused', async () => {

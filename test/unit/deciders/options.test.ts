@@ -35,6 +35,8 @@ describe('the id of an instance', () => {
     [{ type: 'toString', id: '1' }, 'has no id for an input "toString"'],
     ['Add', 'must be an object with a type. Got "Add"'],
     [null, 'Got null'],
+    [{ id: '1' }, 'Got an object without a type'],
+    [{ type: 7 }, 'Got an object whose type is 7'],
   ]
   it.each(refused)('IF-A3 is missing in %j: the input is refused', (input, why) => {
     const { model } = decider('list', base)

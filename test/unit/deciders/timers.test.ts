@@ -55,6 +55,23 @@ describe('a timer', () => {
     })
   })
 
+  it.each([
+    ['1h', 'such as { after: "1h" }. Got "1h"'],
+    [5000, 'such as { after: 5000 }'],
+    [new Date(0), 'such as { at: … }'],
+    [{}, "such as { after: '1h' }"],
+    [undefined, 'Got undefined'],
+    [{ at: 'tomorrow' }, 'must be a valid Date. Got "tomorrow"'],
+  ])('is refused at a time of %j, with how it is written', (when, said) => {
+    const rig = deciderRig(metronome)
+    for (const key of ['a', undefined]) {
+      const { answers } = rig.propose({ kind: 'call', input: set(when as TimerTime, key), command: null })
+      expect(answers).toMatchObject([
+        { outcome: 'failed', error: { message: expect.stringContaining(said) as string } },
+      ])
+    }
+  })
+
   it('IF-W7 counts from the commit that sets it, whenever that is', () => {
     const rig = deciderRig(metronome)
     const decided = rig.propose({ kind: 'call', input: set({ after: '1s' }, 'a'), command: null })

@@ -87,7 +87,11 @@ async function list(call: Call, options: DeadLettersOptions): Promise<void> {
   const { holdfast } = await call.open({ store: 'existing', onlyLooks: true })
   const { letters, next } = await holdfast.deadLetters(wanted)
   if (printer.isJson) return printer.json({ letters, next })
-  if (letters.length === 0) return printer.note('There are no dead letters.')
+  if (letters.length === 0) {
+    return printer.note(
+      'There are no dead letters. What gave up, an effect too, is a failed run: holdfast runs --status failed',
+    )
+  }
   await printer.lines(letterLines(letters, printer.columns, printer.paint, io.now()))
   if (next !== null) await printer.note(`There are more. The next page: the same with --after "${visible(next)}"`)
 }

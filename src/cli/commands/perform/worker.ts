@@ -74,6 +74,11 @@ export function registerWorker(program: Command, act: Act): void {
       ...workflows.map(({ type, version }) => `  ${visible(type)} v${version}`),
       'Works until it is stopped: Ctrl-C stops it gracefully, a second one at once.',
     )
+    if (module?.options.services === undefined && supervisor === null) {
+      await printer.note(
+        'The module exports no services, so those of bodies and effects are empty: export const holdfast = { services }',
+      )
+    }
     const signal = await Promise.race([first, worker.ended])
     // It has stopped by itself: its supervisor must start a newer build.
     if (isHoldfastError(signal)) throw signal

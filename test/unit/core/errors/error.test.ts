@@ -49,6 +49,7 @@ const expected: Record<ErrorCode, string> = {
   EVENT_UNREADABLE: 'drift',
   RESULT_TIMEOUT: 'unavailable',
   ASK_TIMEOUT: 'unavailable',
+  EXECUTE_TIMEOUT: 'unavailable',
   STORE_UNAVAILABLE: 'unavailable',
   STORE_REFUSED: 'unavailable',
   BUG: 'bug',
