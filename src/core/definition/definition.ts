@@ -231,6 +231,8 @@ export interface NewChild {
   readonly input: unknown
   /** The options of `ctx.child` or `ctx.start`, not checked yet, without those that the parent run supplies. */
   readonly options: Readonly<Record<string, unknown>>
+  /** It is checked before `prepare` returns: a schema that takes time is refused. @default false */
+  readonly atOnce?: boolean
 }
 
 /** Never rejects. While the store cannot be reached, the transaction is begun again, until it is aborted. */

@@ -13,6 +13,13 @@ const longestMs = 36_525 * 86_400_000
 
 /** When a timer is due. One in the past is due at once. Throws INVALID_DURATION beyond a hundred years. */
 export function timerMeta(when: TimerTime, now: number): TimerMeta {
+  const given: unknown = when
+  if (typeof given !== 'object' || given === null || (when.at !== undefined && (when.after as unknown) !== undefined)) {
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `The time of a timer is { after } or { at }, not both. Got ${shown(given)}.`,
+    )
+  }
   if (when.at === undefined) return { at: null, afterMs: toMs(when.after, 'The time of a timer') }
   const at = when.at instanceof Date ? when.at.getTime() : NaN
   if (Number.isNaN(at)) {

@@ -95,7 +95,8 @@ export class InstanceFrame extends LeavingFrame implements Frame {
 
   private opened(): DeciderInstance {
     const { payloads, ports } = this.host
-    return this.model.open({ runId: this.runId, id: this.instanceId, payloads, ports })
+    const prepare: Host['prepare'] = (child) => this.host.prepare(child)
+    return this.model.open({ runId: this.runId, id: this.instanceId, payloads, ports, prepare })
   }
 
   private async load(): Promise<void> {
