@@ -134,7 +134,12 @@ export type Departure =
    */
   | { readonly kind: 'given-back' }
   /** Another holder has the run, or the journal has moved on; this process must not do anything more for it. */
-  | { readonly kind: 'lost'; readonly reason: unknown }
+  | {
+      readonly kind: 'lost'
+      readonly reason: unknown
+      /** It would be lost again at once: it is to be tried again less and less often. @default false */
+      readonly isLater?: boolean
+    }
 
 /** The result of reading a mailbox. */
 export interface MailboxRead {

@@ -12,7 +12,7 @@
 import type { DeciderInstance, DeciderModel, Decided } from '../../core/definition/decider-model.ts'
 import type { Acknowledged, Claim, DepartureListener, Frame, Host } from '../../core/definition/definition.ts'
 import { isHoldfastError } from '../../core/errors/error.ts'
-import { leftToOthers } from '../../core/errors/left-to-others.ts'
+import { isLeftToOthers, leftToOthers } from '../../core/errors/left-to-others.ts'
 import type { Parking } from '../../core/model/transition.ts'
 import { decidedTransition, type WrittenRun } from '../../core/deciding/decided-transition.ts'
 import { fetchedEntries } from '../../core/deciding/read-entries.ts'
@@ -90,7 +90,10 @@ export class InstanceFrame extends LeavingFrame implements Frame {
   }
 
   private go(work: () => Promise<void>): void {
-    work().catch((error: unknown) => this.gone({ kind: 'lost', reason: error }))
+    work().catch((error: unknown) => {
+      // What is no refusal of the store fails again if it is tried again at once.
+      this.gone({ kind: 'lost', reason: error, isLater: isLasting(error) })
+    })
   }
 
   private opened(): DeciderInstance {
@@ -175,4 +178,11 @@ export class InstanceFrame extends LeavingFrame implements Frame {
     const data = this.host.payloads.encodeFailure(error, place)
     await this.end({ kind: 'failed', name: null, meta: null, data }, 'failed')
   }
+}
+
+/** Whether an error is one that the worker does not know how to handle. */
+function isLasting(error: unknown): boolean {
+  if (!isHoldfastError(error)) return true
+  if (error.code === 'BUG' || error.code === 'ENTRY_REJECTED' || error.code === 'CLOSED') return false
+  return error.family !== 'conflict' && !isLeftToOthers(error)
 }
