@@ -159,6 +159,8 @@ export class Batch {
     // Nobody can ask for the first outcome again, or there is no instance yet: the rejection leaves nothing behind.
     const isForgotten = isNew || (command === null && this.fold.options.contentOf === null)
     if (answer.outcome === 'rejected' && isForgotten) this.draft.back(mark)
+    // The initial state is terminal already: no instance begins.
+    if (answer.outcome === 'already-completed' && isNew) this.draft.back(mark)
     return answer
   }
 
