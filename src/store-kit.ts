@@ -36,7 +36,7 @@ export { HoldfastError, bug, isHoldfastError, type ErrorCode, type HoldfastError
 // The rows.
 export { holds, isTerminal, type ControlRequest, type Lease, type Run, type RunStatus } from './core/model/run.ts'
 export type { Draft, Entry, EntryKind } from './core/model/entry.ts'
-export type { ChildStart, Outbound, Transition } from './core/model/transition.ts'
+export { sends, type ChildStart, type Outbound, type Transition } from './core/model/transition.ts'
 export type { NewRun, Started } from './core/model/new-run.ts'
 export type { RunStart } from './core/rules/run-start.ts'
 export {

@@ -8,6 +8,7 @@ import { addCommonOptions, Call, examples, Interrupted, type Act, type CommonOpt
 import { registerWorker } from './commands/perform/worker.ts'
 import { registerDev } from './commands/perform/dev.ts'
 import { registerStart } from './commands/perform/start.ts'
+import { registerAsk } from './commands/perform/ask.ts'
 import { registerSignal } from './commands/perform/signal.ts'
 import { registerRuns } from './commands/look/runs.ts'
 import { registerShow } from './commands/look/show.ts'
@@ -30,7 +31,7 @@ import { quoted, usage } from './usage.ts'
 
 /** The groups of the help, each a folder of `commands/`. */
 const groups: readonly (readonly [string, readonly ((program: Command, act: Act) => void)[]])[] = [
-  ['Perform runs:', [registerWorker, registerDev, registerStart, registerSignal]],
+  ['Perform runs:', [registerWorker, registerDev, registerStart, registerSignal, registerAsk]],
   ['Look at runs:', [registerRuns, registerShow, registerJournal, registerExport, registerWatch, registerDeadLetters]],
   ['Control runs:', [registerCancel, registerPause, registerResume, registerRetry, registerRemove]],
   ['Prepare:', [registerMigrate, registerCheck, registerDoctor, registerRekey]],

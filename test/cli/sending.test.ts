@@ -8,6 +8,35 @@ import { file } from './world.ts'
 
 const someId = '019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70'
 
+const shopkeeper = workflow('demo.shopkeeper', async (ctx) => {
+  const asked = await ctx.receive<string>('price', { message: true })
+  await (asked.value === 'tea' ? asked.reply({ price: 3 }) : asked.refuse(new Error('Sold out')))
+})
+
+describe('holdfast ask', () => {
+  it('prints the answer of a run, by its id or its key', async () => {
+    const { holdfast, run } = await shop({ workflows: [shopkeeper] })
+    await holdfast.work()
+    const { id } = await holdfast.start(shopkeeper)
+    expect(await run(['ask', id, 'price', '"tea"', '--id', 'q'])).toMatchObject({ code: 0, stdout: '{"price":3}\n' })
+    const again = await run(['ask', id, 'price', '"tea"', '--id', 'q', '--json'])
+    expect(JSON.parse(again.stdout)).toEqual({ answer: { price: 3 } })
+    await holdfast.start(shopkeeper, undefined, { key: 'k' })
+    const refused = await run(['ask', '--type', 'demo.shopkeeper', '--key', 'k', 'price', '"milk"'])
+    expect(refused).toMatchObject({ code: 5, stderr: expect.stringContaining('Sold out') as string })
+  })
+
+  it('leaves with 3 if there is no such run, with 5 if it has ended, and with 7 if it does not answer', async () => {
+    const { holdfast, run } = await shop()
+    expect((await run(['ask', someId, 'price'])).code).toBe(3)
+    const { id } = await holdfast.start(sleepy)
+    const late = await run(['ask', id, 'price', '--timeout', '20ms'])
+    expect(late).toMatchObject({ code: 7, stderr: expect.stringContaining('has not read the question') as string })
+    await holdfast.cancel(id)
+    expect((await run(['ask', id, 'price'])).code).toBe(5)
+  })
+})
+
 describe('holdfast signal', () => {
   it('leaves a signal for a run by its id, and says that it waits for the run', async () => {
     const { holdfast, run } = await shop()

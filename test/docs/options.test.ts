@@ -43,7 +43,14 @@ describe('docs/options.md', () => {
   })
 
   it('gives a default and a sentence for each option', () => {
-    for (const heading of ['createHoldfast(', 'workflow(', 'decider(', 'ctx.step(', 'holdfast.start(', 'holdfast.work(']) {
+    for (const heading of [
+      'createHoldfast(',
+      'workflow(',
+      'decider(',
+      'ctx.step(',
+      'holdfast.start(',
+      'holdfast.work(',
+    ]) {
       for (const row of rowsOf(heading, 'option')) expect(row).not.toContain('')
     }
   })

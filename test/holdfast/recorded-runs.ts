@@ -63,6 +63,17 @@ export const recordedRuns: Readonly<Record<string, Recorded>> = {
       return { parts, noted, isNew: ctx.patched('more'), last: await ctx.step('last', () => did('last', 1)) }
     }),
   },
+  'messages to itself, to a key that nobody has and to a topic, and an answer': {
+    workflow: of('sends', async (ctx) => {
+      const sent = [ctx.signal(ctx.run.id, 'own', 1), ctx.signal({ type: 'nobody', key: 'k' }, 'own', 2)]
+      const own = await ctx.receive('own')
+      await Promise.all([...sent, ctx.broadcast(prices, 3), ctx.step('beside', () => did('beside', 4))])
+      const asked = await ctx.receive('asked', { message: true })
+      await asked.reply(await ctx.step('answer', () => did('answer', 5)))
+      return own
+    }),
+    meanwhile: (holdfast, run) => holdfast.signal(run, 'asked', 'what?'),
+  },
   'a step that fails and is caught, after short and long delays': {
     workflow: of('caught', async (ctx) => {
       const messages: string[] = []

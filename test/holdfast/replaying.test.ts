@@ -55,34 +55,11 @@ function prefixes({ run, entries }: Journal): readonly Journal[] {
 }
 
 /** Every kind of entry that a function writes. */
-const kindsOfFunctions: readonly Entry['kind'][] = [
-  'amended',
-  'attempt-failed',
-  'begun',
-  'cancelled',
-  'cancelling',
-  'continued',
-  'exposed',
-  'failed',
-  'failing',
-  'issued',
-  'logged',
-  'patched',
-  'paused',
-  'progressed',
-  'recorded',
-  'resumed',
-  'retried',
-  'started',
-  'step-failed',
-  'step-succeeded',
-  'succeeded',
-  'undo-attempt-failed',
-  'undo-failed',
-  'undone',
-  'waiting',
-  'woken',
-]
+const kindsOfFunctions: readonly string[] = (
+  'amended attempt-failed begun broadcast-sent cancelled cancelling continued exposed failed ' +
+  'failing issued logged patched paused progressed recorded replied resumed retried ' +
+  'signal-sent started step-failed step-succeeded succeeded undo-attempt-failed undo-failed undone waiting woken'
+).split(' ')
 
 const seen = new Map<string, readonly Entry[]>()
 

@@ -7,7 +7,7 @@ import { z } from 'zod'
 import { createTest, crashEverywhere } from 'holdfast/testing'
 import { topic, workflow } from 'holdfast'
 import { encryptingCodec } from 'holdfast/encryption'
-import { keepLines, openWorking } from './open.ts'
+import { keepLines, memoryStore, open, openWorking } from './open.ts'
 
 const news = topic<string>('news', { retain: '1h' })
 const jobs = topic('jobs', { delivery: 'one', schema: z.object({ n: z.number() }) })
@@ -136,6 +136,54 @@ describe('a body that sends a signal', () => {
     const sent = (await holdfast.journal(run)).filter(({ kind }) => kind.endsWith('-sent'))
     expect(sent.map(({ data }) => data)).toEqual(['secret', 'open'])
   })
+})
+
+test('what a run has sent moves to another key with its journal', async () => {
+  const [one, two] = [1, 2].map(() => randomBytes(32).toString('base64')) as [string, string]
+  const sender = workflow('sender', async (ctx, id: string) => {
+    await ctx.signal(id, 'item', 'secret')
+    await ctx.broadcast(news, 'open')
+    const asked = await ctx.receive('ask', { message: true })
+    await asked.reply('answer')
+  })
+  const store = memoryStore()
+  const before = await openWorking([sender, collector], {
+    store,
+    codec: encryptingCodec({ keys: { one }, current: 'one' }),
+  })
+  const target = await before.start(collector, 1)
+  const run = await before.start(sender, target.id)
+  expect(await run.ask('ask', null, { id: 'q' })).toBe('answer')
+  await run.result()
+  await target.result()
+  await before.close()
+  const both = await open({ store, codec: encryptingCodec({ keys: { one, two }, current: 'two' }) })
+  expect(await both.rekey()).toMatchObject({ unreadable: 0 })
+  const after = await open({ store, workflows: [sender], codec: encryptingCodec({ keys: { two }, current: 'two' }) })
+  const read = (await after.journal(run.id)).filter(({ kind }) => kind.endsWith('-sent') || kind === 'replied')
+  expect(read.map(({ data }) => data)).toEqual(['secret', 'open', 'answer'])
+  expect(await after.ask(run.id, 'ask', null, { id: 'q' })).toBe('answer')
+  expect(JSON.stringify(await after.export(run.id))).toContain('secret')
+  expect(await after.replay(run.id)).toMatchObject({ outcome: 'same' })
+})
+
+test('a full mailbox keeps no sender waiting, and gets everything in order when it is read', async () => {
+  const late = workflow('late', async (ctx) => {
+    await ctx.receive('begin')
+    const got: unknown[] = []
+    while (got.length < 6) got.push(await ctx.receive('item'))
+    return got
+  })
+  const sender = workflow('sender', async (ctx, id: string) => {
+    for (const n of [1, 2, 3, 4, 5, 6]) await ctx.signal(id, 'item', n)
+    return 'sent'
+  })
+  const holdfast = await openWorking([late, sender], { limits: { mailbox: 2 } })
+  const target = await holdfast.start(late)
+  expect(await (await holdfast.start(sender, target.id)).result()).toBe('sent')
+  expect((await holdfast.unread(target)).names).toMatchObject([{ name: 'item', count: 2 }])
+  await holdfast.signal(target, 'begin')
+  expect(await target.result()).toEqual([1, 2, 3, 4, 5, 6])
 })
 
 describe('a body that broadcasts', () => {

@@ -286,6 +286,39 @@ describe('a transaction beside other calls of its body', () => {
     expect([...log].sort()).toEqual(['first', 'second', 'slept', 'write'])
   })
 
+  it('sends each message once, whether its entry goes through the transaction or not', async () => {
+    const { open } = await ownTables()
+    const counter = workflow('counter', async (ctx) => {
+      const got: unknown[] = []
+      while (got.at(-1) !== 'end') got.push(await ctx.receive('item'))
+      return got
+    })
+    const sender = workflow('sender', async (ctx, to: string) => {
+      const [opened, sent] = [gate(), gate()]
+      const transaction = ctx.transaction(
+        'write',
+        async (tx: Db, step) => {
+          opened.open()
+          await Promise.race([sent.passed, settled()])
+          insertOrder(tx, `order ${step.attempt}`)
+          if (step.attempt === 1) throw new Error('once more')
+        },
+        quickly,
+      )
+      await Promise.race([opened.passed, settled()])
+      await ctx.signal(to, 'item', 1)
+      sent.open()
+      await transaction
+      await ctx.signal(to, 'item', 'end')
+    })
+    const holdfast = await open({ workflows: [counter, sender] })
+    await holdfast.work()
+    const run = await holdfast.start(counter)
+    await (await holdfast.start(sender, run.id)).result()
+    expect(await run.result()).toEqual([1, 'end'])
+    expect(await soundness(holdfast)).toEqual([])
+  })
+
   it('waits for another one of the same run', async () => {
     let open = 0
     let most = 0

@@ -6,14 +6,13 @@ import type { Draft } from '../../src/core/model/entry.ts'
 import type { MessageDraft } from '../../src/core/model/message.ts'
 import type { WaitTarget } from '../../src/core/model/wait-target.ts'
 import { keyScopes } from '../../src/core/model/key.ts'
-import type { MessagePolicy } from '../../src/core/model/topic.ts'
 import type { Random } from '../../src/core/runtime/ports.ts'
 import { runStatuses, type Run, type UndoState } from '../../src/core/model/run.ts'
 import type { Control } from '../../src/core/rules/control.ts'
-import type { TopicRules } from '../../src/core/model/topic.ts'
 import type { NextStatus, Outbound, Transition } from '../../src/core/model/transition.ts'
 import type { NewBroadcast, NewMessage, NewRun, RunFilter, ControlCommand, Store, StoreAdmin } from '../../src/store.ts'
 import { createSeededRandom } from '../../src/testing/index.ts'
+import { drawnSend, policies, topics } from './drawn-sends.ts'
 import type { createContractBench } from '../../src/testing/contract/index.ts'
 
 export type AnyStore = Store & StoreAdmin
@@ -37,21 +36,12 @@ const endings: readonly NextStatus[] = [
 ]
 const keys = ['k1', 'k2', 'k3']
 const tags = ['red', 'green', 'blue']
-const topics: readonly TopicRules[] = [
-  { name: 'news', delivery: 'all', retainMs: 0 },
-  { name: 'rates', delivery: 'all', retainMs: 60 },
-  { name: 'jobs', delivery: 'one', retainMs: 0 },
-]
-const policies: readonly (MessagePolicy | null)[] = [
-  null,
-  { onUnread: 'dead-letter' },
-  { onUnread: 'broadcast', delivery: 'one', retainMs: 0 },
-]
 const payloadKeys = ['old', 'new'] as const
 const undos: readonly (UndoState | null)[] = [null, null, null, null, 'possible', 'possible', 'due', 'none']
 
 export class OperationGenerator {
   private readonly random: Random
+  private readonly sends: Random
   private readonly newRun: (changes: Partial<NewRun>) => NewRun
   private readonly unique: (what: string) => string
   private readonly sentRuns: NewRun[] = []
@@ -65,6 +55,7 @@ export class OperationGenerator {
 
   constructor(seed: number, bench: ReturnType<typeof createContractBench>) {
     this.random = createSeededRandom(seed)
+    this.sends = createSeededRandom(seed + 1_000_000)
     this.newRun = bench.newRun
     this.unique = bench.unique
   }
@@ -184,7 +175,9 @@ export class OperationGenerator {
     const status = this.chance(2) || (continues !== null && this.chance(2)) ? null : this.pick(endings)
     const draft = { kind: 'logged', name: 'n', meta: null, data: `"${this.below(100)}"` } as const
     const length = status === 'waiting' ? this.below(3) : 1 + this.below(3)
-    const append = Array.from({ length }, (): Draft => draft)
+    const append = Array.from({ length }, (): Draft =>
+      this.sends.uint32() % 8 === 0 ? drawnSend(this.sends, rows) : draft,
+    )
     if (continues !== null) append.push({ kind: 'continued', name: null, meta: continues, data: '1' })
     return {
       id: this.unique('t'),

@@ -2,7 +2,7 @@
 // insert may have been kept from inserting by a row that its own snapshot does not show.
 
 import type { NewRun, RunStart, Started } from '../../src/store.ts'
-import type { Transition } from '../../src/core/model/transition.ts'
+import { sends, type Transition } from '../../src/core/model/transition.ts'
 import { advanced, left } from '../../src/core/rules/advance.ts'
 import { Appends, type Appended } from './exchange/append.ts'
 import { uniqueText } from '../../src/core/model/key.ts'
@@ -45,6 +45,7 @@ async function follow(x: Execution, runs: readonly RunStart[], answers: Map<RunS
 /** More than entries and a time follow from its first input. */
 function followsApart({ decided = null, messages = [] }: RunStart): boolean {
   if (decided === null) return false
+  if (sends(decided)) return true
   const { status, outbound = null, base = null } = decided
   return status !== 'waiting' || outbound !== null || base !== null || messages.length > 0
 }

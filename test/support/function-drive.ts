@@ -2,6 +2,7 @@
 // to it meanwhile.
 
 import { fc } from './properties.ts'
+import type { RecordedCondition } from '../../src/core/model/wait-condition.ts'
 import type { Entry } from '../../src/core/model/entry.ts'
 import { isTerminal } from '../../src/core/model/run.ts'
 import type { Play } from './function-program.ts'
@@ -179,7 +180,10 @@ export function essence(entry: Entry, index: number, recordedUpTo = Infinity): u
   if (kind === 'recorded') return { kind, name, data: index < recordedUpTo ? entry.data : null }
   if (kind === 'woken') return { kind, name, winner: entry.meta.winner }
   if (kind === 'waiting') {
-    const conditions = entry.meta.conditions.map((one) => (one.kind === 'time' ? { ...one, at: 0 } : one))
+    // A sleep that is raced after it was made counts from an entry that may not be durable yet, or from its time.
+    const isTime = ({ kind: of, tag }: RecordedCondition): boolean =>
+      of === 'time' || (of === 'delay' && tag === 'made')
+    const conditions = entry.meta.conditions.map((one) => (isTime(one) ? { tag: one.tag, kind: 'time', at: 0 } : one))
     return { kind, name, conditions }
   }
   const attempt = entry.meta !== null && 'attempt' in entry.meta ? entry.meta.attempt : null

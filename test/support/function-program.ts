@@ -3,6 +3,7 @@
 
 import type { StepTools } from '../../src/core/runtime/attempt.ts'
 import type { Context } from '../../src/functions/api/context.ts'
+import { topic } from '../../src/core/definition/declared-topic.ts'
 import { workflow, type Workflow } from '../../src/functions/api/workflow.ts'
 import { stepOf, type FunctionRig, type Held } from './function-rig.ts'
 
@@ -20,6 +21,8 @@ export type Program =
   | { readonly do: 'resource'; readonly part: Program }
   /** Several who await one step, each going on after some more awaits. */
   | { readonly do: 'share'; readonly name: string; readonly waits: readonly number[]; readonly part: Program }
+  /** A signal to the run itself, or to a run that is looked up by its key and not there. */
+  | { readonly do: 'send'; readonly to: 'itself' | 'a key' | 'a topic' }
   /** A step that nobody awaits. */
   | { readonly do: 'unawaited'; readonly name: string }
 
@@ -144,6 +147,11 @@ export class Play {
         )
       case 'share':
         return this.share(program, ctx, note, path)
+      case 'send':
+        return this.note(note, `${path} send to ${program.to}`, async () => {
+          await this.wrapped(sendTo(ctx, program.to))
+          return 'sent'
+        })
       case 'unawaited':
         this.step({ name: program.name, ends: 'well', undo: null }, ctx).catch(() => undefined)
         return 'unawaited'
@@ -324,3 +332,10 @@ const together = {
 
 type Note = (what: string, value: unknown, chance?: boolean) => void
 type StepProgram = Extract<Program, { do: 'step' }>
+
+const news = topic<string>('news')
+
+function sendTo(ctx: Context, to: Extract<Program, { do: 'send' }>['to']): Promise<void> {
+  if (to === 'a topic') return ctx.broadcast(news, 'news')
+  return ctx.signal(to === 'itself' ? ctx.run.id : { type: 'nobody', key: 'k' }, 'mine', 1)
+}

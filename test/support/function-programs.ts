@@ -54,6 +54,13 @@ export function programs(mood: keyof typeof endings = 'any', { early = true } = 
       {
         weight: early ? 2 : 0,
         arbitrary: fc.record({
+          do: fc.constant('send' as const),
+          to: fc.constantFrom('itself' as const, 'a key' as const, 'a topic' as const),
+        }),
+      },
+      {
+        weight: early ? 2 : 0,
+        arbitrary: fc.record({
           do: fc.constant('early' as const),
           ms: fc.constantFrom(5, 40, 5_000),
           part: tie('program'),

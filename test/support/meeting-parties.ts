@@ -2,11 +2,13 @@
 // their statements came.
 
 import assert from 'node:assert/strict'
-import { broadcastMessageId, passedOnId } from '../../src/core/model/message.ts'
+import { broadcastMessageId, passedOnId, sentMessageId } from '../../src/core/model/message.ts'
 import type { MessagePolicy } from '../../src/core/model/topic.ts'
 import type { TopicRules } from '../../src/core/model/topic.ts'
 import type { Transition } from '../../src/core/model/transition.ts'
 import type { Claimed, Committed, Delivered } from '../../src/store.ts'
+import type { Held } from '../../src/testing/contract/bench.ts'
+import { signalSent } from '../../src/testing/contract/drafts.ts'
 import { outbound } from '../../src/testing/contract/exchanges.ts'
 import {
   ends,
@@ -329,6 +331,54 @@ export const endBoth: Meeting = async (world) => {
       assert.equal(ends.length, 1, 'the first to end notifies the other one, which ends without having read it')
       assert.equal(ends[0]?.[2], 'discarded')
       assert.deepEqual(after.waits, [])
+    },
+  }
+}
+
+/** (l) A run sends a signal to one that is being parked for it. */
+export const runSendsAndPark: Meeting = async (world) => {
+  const [first, second] = [await world.hold(), await world.hold()]
+  const park = parking(world, second, [signal])
+  const sending = world.transition(first, { append: [signalSent(second.runId)] })
+  return {
+    parties: [{ call: () => world.send(park) }, { call: () => world.send(sending) }],
+    judge(_, after) {
+      assert.deepEqual(messageIds(after, second.runId), [sentMessageId(first.runId, 2)])
+    },
+  }
+}
+
+/** (l) A run sends to one that ends: the message is read by nobody, and its policy decides. */
+export const runSendsAndEnd: Meeting = async (world) => {
+  const [first, second] = [await world.hold(), await world.hold()]
+  const end = ends(world, second)
+  const policy = { onUnread: 'dead-letter' } as const
+  const sending = world.transition(first, { append: [signalSent(second.runId, '"x"', { policy })] })
+  return {
+    parties: [{ call: () => world.send(end) }, { call: () => world.send(sending) }],
+    judge(_, after) {
+      const mine = after.messages.filter(({ runId }) => runId === second.runId)
+      assert.deepEqual(
+        mine.map(({ id, fate }) => [id, fate]),
+        [[sentMessageId(first.runId, 2), 'dead']],
+      )
+    },
+  }
+}
+
+/** (l) Two runs send to each other while both are parked. */
+export const bothSend: Meeting = async (world) => {
+  const [first, second] = [await world.hold(), await world.hold()]
+  const parkedSending = (held: Held, other: Held): Transition => {
+    const park = parking(world, held, [signal])
+    return { ...park, append: [signalSent(other.runId), ...park.append] }
+  }
+  const transitions = [parkedSending(first, second), parkedSending(second, first)]
+  return {
+    parties: transitions.map((one) => ({ call: () => world.send(one) })),
+    judge(_, after) {
+      assert.deepEqual(messageIds(after, first.runId), [sentMessageId(second.runId, 2)])
+      assert.deepEqual(messageIds(after, second.runId), [sentMessageId(first.runId, 2)])
     },
   }
 }

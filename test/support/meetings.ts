@@ -1,6 +1,7 @@
 // The meetings that are tried in every order: what each covers, and in how many orders it comes at least.
 
 import {
+  bothSend,
   broadcastAndSubscribe,
   broadcastAndUnsubscribe,
   endAndSend,
@@ -9,6 +10,8 @@ import {
   parentAndChild,
   queueAndCancel,
   queueAndTwo,
+  runSendsAndEnd,
+  runSendsAndPark,
   sameKeys,
   sendAndPark,
   sendParkAndClaim,
@@ -108,6 +111,9 @@ export const meetings: readonly Planned[] = [
     isMerged: true,
   },
   { name: '(k) two parents start children of the same keys', meeting: sameKeys, atLeast: 15, isMerged: true },
+  { name: 'WC-C1 no_lost_wakeup (l) a run sends to one that parks', meeting: runSendsAndPark, atLeast: 42 },
+  { name: 'signal_not_lost (l) a run sends to one that ends', meeting: runSendsAndEnd, atLeast: 42 },
+  { name: 'no_lost_wakeup (l) two that park send to each other', meeting: bothSend, atLeast: 6, isMerged: true },
   { name: 'no_lost_wakeup two that wait for each other end at once', meeting: endBoth, atLeast: 150 },
 ]
 

@@ -21,6 +21,7 @@ import type {
 } from '../../src/store.ts'
 import { Chances } from './chances.ts'
 import { broadcastOf, deadLetterQuery, loadRequest, messageTo, outboundOf } from './exchange-chances.ts'
+import { withSends } from './sends-chances.ts'
 import { drawnRun, payloadKeys } from './run-chances.ts'
 import type { Operation, Oracle } from './operation.ts'
 import { keys, kinds, runFilter } from './run-filter.ts'
@@ -219,7 +220,10 @@ export class Operations {
       drawnUnheld(chances, rows, this.now, reach) ??
       (this.isExchanging ? settlingTransition(chances, held, rows, this.now) : null) ??
       this.ofHolder(sensibleTransition(chances, run, messageNameOf(run.id), this.now), () => reach(run))
-    const transition = chances.oneIn(7) ? this.bent(made) : made
+    const sending = this.isExchanging ? withSends(chances, made, rows) : made
+    const transition = chances.oneIn(7)
+      ? bentTransition(chances, sending, this.session(), this.runIds.next(0))
+      : sending
     this.transitions.push(transition)
     return transition
   }
@@ -235,10 +239,6 @@ export class Operations {
     const { chances } = this
     const lease = (): Lease | null => (chances.oneIn(3) ? { session: this.session(), token: 1 } : null)
     return outboundOf(chances, run, rows, () => this.newChild(run, rows), lease)
-  }
-
-  private bent(transition: Transition): Transition {
-    return bentTransition(this.chances, transition, this.session(), this.runIds.next(0))
   }
 
   private deliver(rows: readonly Run[]): Operation {

@@ -118,6 +118,16 @@ export const plants: readonly Plant[] = [
     `insert into chores (shard, kind, target, position, due) select 0, 'messages', cast(id as text), inbox, 1
      from runs where id = ?`,
   ],
+  [
+    'sent_delivered',
+    'waiting',
+    ...append(
+      'signal-sent',
+      'go',
+      `'{"to":"' || cast(id as text) || '","signal":"go","kind":"signal","policy":null}'`,
+      `'1'`,
+    ),
+  ],
   ['waits_for_something', 'listening', ...append('woken', 'go', `'{"winner":"go","trueAt":1,"seenAt":1}'`)],
   ['timer_is_set', 'waiting', setRun(`readiness = 'idle', due = null`)],
   ['timer_is_set', 'waiting', setRun('due = due + 90000000')],

@@ -254,6 +254,18 @@ function turnOf(entry: JournalEntry): Turn {
       return { ...quiet, detail: visible(messageOf(entry.data)), isNotable: false }
     case 'issued':
       return { ...quiet, detail: 'a completion token was issued', isNotable: false }
+    case 'signal-sent': {
+      const to = entry.meta === null ? 'to no run: none has that key' : `to run ${visible(entry.meta.to)}`
+      return { ...quiet, detail: `a signal ${to}`, isNotable: false }
+    }
+    case 'broadcast-sent':
+      return { ...quiet, detail: `a broadcast to the topic ${visible(entry.meta.topic.name)}`, isNotable: false }
+    case 'replied':
+      return {
+        ...quiet,
+        detail: entry.meta.refused === true ? 'a question was refused' : 'a question was answered',
+        isNotable: false,
+      }
     case 'exposed':
       return { ...quiet, detail: `exposed ${jsonLine(entry.data)}`, isNotable: false }
     default:

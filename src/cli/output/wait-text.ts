@@ -30,6 +30,8 @@ function causeText({ kind, name, ended }: WokenBy): string {
       return `run ${visible(name)} could not be started`
     case 'broadcast':
       return `a broadcast of the topic ${visible(name)} came`
+    case 'failure':
+      return 'its completion token was refused'
     default:
       return name.startsWith(completionPrefix) ? 'its completion token was used' : `the signal ${visible(name)} came`
   }

@@ -112,7 +112,7 @@ export class PostgresTransactionStore implements TransactionStore {
           x,
           shard,
           transitions: [one],
-          lockRequest: lockRequestOf([one]),
+          lockRequest: lockRequestOf([one], true),
           how: { inUserTransaction: true },
         }),
     )

@@ -34,6 +34,7 @@ import { parentEndCases } from './runs/parent-end.ts'
 import { pauseCases } from './control/pause.ts'
 import { payloadKeyCases } from './claims/payload-keys.ts'
 import { queueCases } from './messages/queue.ts'
+import { heldBackCases } from './messages/held-back.ts'
 import { sendCases } from './messages/send.ts'
 import { quotaCases } from './messages/quotas.ts'
 import { readCases } from './commits/read.ts'
@@ -125,4 +126,5 @@ export const storeContract: readonly ContractCase[] = [
   ...decidedInTransactionCases,
   ...quotaCases,
   ...sendCases,
+  ...heldBackCases,
 ]

@@ -5,16 +5,10 @@ import type { SignalOutcome } from '../../../client/send/send.ts'
 import { HoldfastError } from '../../../core/errors/error.ts'
 import { examples, type Act, type Call } from '../../command-call.ts'
 import { visible } from '../../../core/text/printable.ts'
-import { inputOf } from '../../input/input-argument.ts'
-import { hintFor, noRunWithKey, type NameOptions } from '../../input/named-run.ts'
-import { checkRunId } from '../../input/run-filter.ts'
-import type { WorkflowModule } from '../../input/workflow-module.ts'
+import { addressed, type AddressOptions, type Addressee } from '../../input/addressed-run.ts'
 import type { Holdfast } from '../../../holdfast.ts'
-import type { KeyReference } from '../../../client/send/signal-target.ts'
-import { usage } from '../../usage.ts'
 
-interface SignalCommandOptions extends NameOptions {
-  readonly file?: string
+interface SignalCommandOptions extends AddressOptions {
   readonly id?: string
 }
 
@@ -42,46 +36,13 @@ export function registerSignal(program: Command, act: Act): void {
     )
   act(command, async (call) => {
     const options = command.opts<SignalCommandOptions>()
-    const { target, name, payload: text } = addressed(command.args, options)
-    const payload = await inputOf(call, 'payload', text, options.file)
-    const { holdfast, module } = await call.open({ store: 'existing' })
-    if (typeof target !== 'string') await assertKnownKey(holdfast, module, target)
+    const { holdfast, target, name, named, payload } = await addressed(call, command.args, options)
     const how = options.id === undefined ? {} : { id: options.id }
-    const named = module?.topics.find((topic) => topic.name === name) ?? name
     const sent = await holdfast.submit({ kind: 'signal', to: target, name: named, payload, options: how })
     if (sent.outcome === 'target-not-found' || sent.outcome === 'target-terminated') throw undelivered(sent, target)
     await call.printer.answer(sent, `Run ${sent.runId} ${outcomeText(sent, name)}`)
     if (sent.outcome === 'queued' && !call.printer.isJson) await noteUnknownName(call, holdfast, sent.runId, name)
   })
-}
-
-type Addressee = string | KeyReference
-
-interface Addressed {
-  readonly target: Addressee
-  readonly name: string
-  readonly payload: string | undefined
-}
-
-function addressed(args: readonly string[], { key, type }: SignalCommandOptions): Addressed {
-  if (key === undefined) {
-    const [run, name, payload] = args
-    if (run === undefined) throw usage('Which run? Name it by its id, or by --key <key> with --type <type>.')
-    if (name === undefined) throw usage('Which signal? Its name comes after the id of the run.')
-    return { target: checkRunId(run), name, payload }
-  }
-  const [name, payload, more] = args
-  if (type === undefined) throw usage('A key alone names no run: add its --type <type>.')
-  if (name === undefined) throw usage('Which signal? Say its name.')
-  if (more !== undefined) throw usage('A run is named by its id or by --key, not by both.')
-  return { target: { type, key }, name, payload }
-}
-
-/** A key that may lack its field is looked up before: the error then says what to do. */
-async function assertKnownKey(holdfast: Holdfast, module: WorkflowModule | null, target: KeyReference): Promise<void> {
-  const { type, key } = target
-  if (hintFor(module, key, type) === null) return
-  if ((await holdfast.find({ type, key, limit: 1 })).runs.length === 0) throw noRunWithKey({ module }, key, type)
 }
 
 /** A run that waits, and never asked for this name, may do so yet: so this only asks. */

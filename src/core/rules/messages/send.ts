@@ -4,7 +4,7 @@
 // Nothing about a receiver fails or delays the sender. A message to a run that does not exist is dropped, and one to a run that
 // has ended is settled by its policy, as if a client had sent it. If a foreign transaction has locked the receiver, or it takes
 // no more messages now, the message is left to a chore of this sender and this receiver (`core/model/chore.ts`); so are the
-// later ones to the same receiver, which keeps their order.
+// later ones to the same receiver, which keeps their order. In a transaction of a user everything is left to chores.
 
 import { broadcast } from './broadcast.ts'
 import type { NewMessage } from './deliver.ts'
@@ -52,9 +52,11 @@ export function sendAll(unitOfWork: UnitOfWork, sender: Run, after: number, entr
   for (const outgoing of outgoingIn(sender.id, after, entries)) {
     const target = sendTarget(sender.id, outgoing.to)
     // The chore comes to it, after those that it has yet to deliver.
-    if (unitOfWork.chore('send', target) !== undefined || isDelivered(unitOfWork, outgoing, unitOfWork.now)) continue
+    if (unitOfWork.chore('send', target) !== undefined) continue
+    const { now, sendsLater = false } = unitOfWork
+    if (!sendsLater && isDelivered(unitOfWork, outgoing, now)) continue
     const chore = { kind: 'send', target, position: outgoing.seq, after: null } as const
-    unitOfWork.setChore(chore, comeBackAt(unitOfWork.now, unitOfWork.now))
+    unitOfWork.setChore(chore, sendsLater ? now : comeBackAt(now, now))
   }
 }
 

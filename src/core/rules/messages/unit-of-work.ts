@@ -76,6 +76,11 @@ export interface UnitOfWork {
   hasMessage(runId: string, id: string): boolean
   /** How many messages of that run are unread, counted up to that many. A store may answer less if they cannot be so many. */
   depth(run: Run, most: number): number
+  /**
+   * What a run sends is left to a chore: the transaction is that of a user, and locks no receiver. @default it is delivered
+   * with the transaction
+   */
+  readonly sendsLater?: boolean
   /** The entries with which a run has sent messages, of those between two numbers, both included. */
   sentBetween(runId: string, from: number, to: number): readonly Entry[]
   /** The first `most` from that place on that wait on the end of that run, or fewer: they may be a million. */

@@ -76,9 +76,12 @@ class PostgresCommitWork extends PostgresUnitOfWork implements StartingWork {
   private readonly seen: Look
   made = nothingMade
 
-  constructor(found: LockedRows, seen: Look, crowds: SubscriberCounts) {
+  readonly sendsLater: boolean
+
+  constructor(found: LockedRows, seen: Look, crowds: SubscriberCounts, inUserTransaction: boolean) {
     super(found, seen.now, crowds)
     this.seen = seen
+    this.sendsLater = inUserTransaction
   }
 
   entryAt(runId: string, seq: number): EntryMark | undefined {
@@ -250,7 +253,7 @@ export function createLockedCommitQueries(
       inUserTransaction,
       lockPolicy,
       look: () => look(x, shard, transitions.flatMap(partsOf)),
-      lend: (found, seen, crowds) => new PostgresCommitWork(found, seen, crowds),
+      lend: (found, seen, crowds) => new PostgresCommitWork(found, seen, crowds, inUserTransaction),
       prepare: (unitOfWork, _seen, guard) => prepare(x, shard, transitions, unitOfWork, guard),
       decide: (unitOfWork, _seen, made, guard) => {
         unitOfWork.made = made ?? nothingMade
@@ -282,7 +285,7 @@ function commitOne(unitOfWork: PostgresCommitWork, one: Transition): Committed {
 }
 
 /** The rows that transitions may touch. */
-export function lockRequestOf(transitions: readonly Transition[]): LockRequest {
+export function lockRequestOf(transitions: readonly Transition[], inUserTransaction = false): LockRequest {
   const lockRequest = new LockRequest()
   for (const transition of transitions) {
     lockRequest.concern(transition.runId)
@@ -290,7 +293,7 @@ export function lockRequestOf(transitions: readonly Transition[]): LockRequest {
       const { runId, guard, append, status, outbound } = part
       // The run of a settled one is not waited for: it gets a message then.
       lockRequest.runs.add(runId)
-      if (sends(part)) lockRequest.send(runId, outgoingIn(runId, guard.seq, append))
+      if (sends(part)) lockRequest.send(runId, outgoingIn(runId, guard.seq, append), inUserTransaction)
       if (status !== null && isTerminal(status)) lockRequest.ends.add(runId)
       for (const watched of outbound?.watches ?? []) lockRequest.watch(runId, watched)
       // A repetition names the children that are leased still.

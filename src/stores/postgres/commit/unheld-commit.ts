@@ -3,7 +3,7 @@
 // its lock. A message that wakes a run makes it ready and due: such a run keeps that time, and is left to the core, which reads
 // its mailbox.
 
-import { assertLegal, type Transition } from '../../../core/model/transition.ts'
+import { assertLegal, sends, type Transition } from '../../../core/model/transition.ts'
 import type { Committed } from '../../../store.ts'
 import { ArrayText, rowsFrom } from '../array-text.ts'
 import { statement, type Dialect } from '../dialect.ts'
@@ -28,6 +28,7 @@ const entriesAt = movesAt + Object.keys(columns).length
 export function isUsualUnheld(transition: Transition): boolean {
   const { guard, status, outbound = null, keyId = null, base = null } = transition
   if (guard.lease !== null || status !== 'waiting' || outbound !== null || keyId !== null || base !== null) return false
+  if (sends(transition)) return false
   try {
     assertLegal('waiting', transition)
     return true

@@ -116,18 +116,23 @@ export class LockRequest {
   }
 
   /** A broadcast to a topic that may keep only this many. */
-  keptOf({ topic: { name: topic, delivery, retainMs }, mostKept: most }: NewBroadcast): void {
-    if (most === undefined || (delivery === 'all' && retainMs === 0)) return
+  keptOf({ topic: { name, delivery, retainMs }, mostKept: most }: NewBroadcast): void {
+    if (most !== undefined && (delivery === 'one' || retainMs > 0)) this.keptAt(name, most)
+  }
+
+  /** The broadcast that was the last but this many of a topic decides, or one behind it. */
+  keptAt(topic: string, most: number): void {
     const key = `${topic} ${most}`
     const known = this.kept.get(key)
     if (known === undefined) this.kept.set(key, { topic, most, sends: 1 })
     else known.sends += 1
   }
 
-  /** A run sends these with a transition, or a chore does in its place. */
-  send(senderId: string, outgoing: readonly Outgoing[]): void {
+  /** A run sends these with a transition, or a chore does in its place; or they are only left to a chore. */
+  send(senderId: string, outgoing: readonly Outgoing[], sendsLater = false): void {
     for (const { to, message } of outgoing) {
       this.leaves('send', sendTarget(senderId, to))
+      if (sendsLater) continue
       if ('topic' in message) {
         this.broadcast(message.topic, message.id, defaultPageLimits.passedOn)
         this.keptOf(message)

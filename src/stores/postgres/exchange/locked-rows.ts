@@ -40,6 +40,8 @@ export interface LockedRows {
   readonly cutBacklogs: ReadonlySet<string>
   /** By topic and position, of those that decide whether a topic is full. */
   readonly kept: ReadonlyMap<string, KeptBroadcast>
+  /** How far back each topic was read for that: this many broadcasts, from as many back as it may keep. */
+  readonly keptRead: readonly { readonly topic: string; readonly most: number; readonly sends: number }[]
   /** By topic, of those that were asked for. */
   readonly crowds: ReadonlyMap<string, Crowd>
   /** By run and id, of those that were asked for: whether they are there. */

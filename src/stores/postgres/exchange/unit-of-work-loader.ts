@@ -378,7 +378,8 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
       ).flat()
       const messages = await lookMessages(x, end, [...wanted, ...received, ...late.received])
       const between = { waits, cutWaits, unread, cutUnread, broadcasts, lasts, backlogs, cutBacklogs: cut, messages }
-      return { ...between, chores, passedOn, kept, crowds, depths, sentEntries }
+      const keptRead = Array.from(lockRequest.kept.values(), (one) => ({ ...one }))
+      return { ...between, chores, passedOn, kept, keptRead, crowds, depths, sentEntries }
     },
   }
 }

@@ -175,7 +175,13 @@ export class PostgresUnitOfWork implements UnitOfWork {
 
   broadcastAt(topic: string, position: number): KeptBroadcast | undefined {
     for (const sent of this.sent.values()) if (sent.topic === topic && sent.position === position) return sent
-    return this.lockedRows.kept.get(`${topic} ${position}`)
+    const { keptRead, kept, topics } = this.lockedRows
+    const last = topics.get(topic) ?? 0
+    const isRead = keptRead.some(
+      (one) => one.topic === topic && position > last - one.most && position <= last - one.most + one.sends,
+    )
+    if (!isRead) throw new Missing((lockRequest) => lockRequest.keptAt(topic, last - position + 1))
+    return kept.get(`${topic} ${position}`)
   }
 
   isCrowded(topic: string, runId: string, most: number): boolean {

@@ -11,12 +11,14 @@ export function sentCheckOf(
   { runs, journal }: { readonly runs: string; readonly journal: string },
 ): string {
   return `
-      with sent as materialized (
+      with sending as materialized (
         select s.shard, s.run_id, s.seq, s.at, (s.meta::json ->> 'to'::text) as receiver
-        from ${journal} as s where s.kind = 'signal-sent' and s.meta is not null and not exists (
+        from ${journal} as s where s.kind = 'signal-sent' and s.meta is not null),
+      sent as materialized (
+        select s.run_id, s.seq, s.at, s.receiver from sending as s where not exists (
           select 1 from ${schema}.chores as c
-          where c.shard = s.shard and c.kind = 'send' and c.position <= s.seq
-            and c.target = s.run_id::text || ' '::text || (s.meta::json ->> 'to'::text))),
+          where c.shard = s.shard and c.kind = 'send' and c.target = s.run_id::text || ' '::text || s.receiver::text
+            and c.position <= s.seq)),
       live as materialized (
         select r.id, r.created_at from ${runs} as r
         where r.ended_at is null and r.deleted_at is null and r.id::text in (select receiver from sent)

@@ -313,8 +313,7 @@ function checksOf(schema: string, now: string, { runs, journal }: Tables): Reado
 
     leftovers_settled: `
       select r.id from ${runs} as r join ${messages} as m on ${ofRun('m', 'r', 'id')} and m.taken_by is null
-      where r.ended_at is not null and not exists (
-        select 1 from ${schema}.chores as c
+      where r.ended_at is not null and not exists (select 1 from ${schema}.chores as c
         where c.shard = r.shard and c.kind = 'messages' and c.target = r.id::text and c.position < m.position)`,
 
     sent_delivered: sentCheckOf(schema, { runs, journal }),

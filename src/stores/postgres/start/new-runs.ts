@@ -1,6 +1,7 @@
 // Runs to be inserted, each with its first entry, as columns. Most columns are empty mostly, for few runs have a key, tags or a
 // parent: then the statement does without them.
 
+import { sends } from '../../../core/model/transition.ts'
 import { uniqueText } from '../../../core/model/key.ts'
 import type { Due } from '../../../core/model/due.ts'
 import type { Draft } from '../../../core/model/entry.ts'
@@ -136,7 +137,7 @@ export function isDecidedRun({ decided = null }: RunStart): boolean {
  * transaction, by the rules.
  */
 export function isPlainlyDecided({ decided = null, keyId: key = null, messages = [] }: RunStart): boolean {
-  if (decided === null || messages.length > 0) return false
+  if (decided === null || messages.length > 0 || sends(decided)) return false
   const { status, outbound = null, base = null, keyId = null } = decided
   return status === 'waiting' && outbound === null && base === null && (keyId === null || keyId === key)
 }

@@ -67,7 +67,7 @@ export function commitOne(batch: Batch, transition: Transition): Committed {
 /** An input was decided without a lease, and nothing else follows from it than entries and a time. */
 function commitUnheld(batch: Batch, transition: Transition): Committed {
   const { id, runId, guard, append, status, due, outbound = null, keyId = null, base = null, feed = false } = transition
-  const isPlain = status === 'waiting' && outbound === null && keyId === null && base === null
+  const isPlain = status === 'waiting' && outbound === null && keyId === null && base === null && !sends(transition)
   if (!isPlain) return commitAfterLooking(batch, transition)
   const { db, now } = batch
   assertLegal('waiting', transition)

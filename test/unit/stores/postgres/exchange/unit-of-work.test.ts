@@ -48,6 +48,7 @@ function lockedRows(changes: Partial<LockedRows> = {}): LockedRows {
     ]),
     kept: new Map(),
     depths: new Map(),
+    keptRead: [],
     sentEntries: [],
     crowds: new Map(),
     passedOn: [],
