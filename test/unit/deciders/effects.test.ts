@@ -231,8 +231,8 @@ describe('a start and a signal', () => {
   })
 })
 
-describe('an order that cannot be told any more', () => {
-  it('fails the report of an effect alone, which is decided once it can be told', () => {
+describe('an orderBy that throws', () => {
+  it('fails the report of an effect alone, which is decided once that is repaired', () => {
     let isBroken = false
     const sorted = decider('sorted', {
       initial: () => 0,
