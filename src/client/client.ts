@@ -93,7 +93,7 @@ export class Client {
     workflow: Definition | string,
     input: unknown,
     options: StartOptions | undefined,
-    parentId: string | null = null,
+    parent: Pick<NewChild, 'parentId' | 'atOnce'> | null = null,
   ): PreparedStart | Promise<PreparedStart> {
     const { engine } = this
     engine.assertOpen()
@@ -101,6 +101,8 @@ export class Client {
     if (options !== undefined) checkStartOptions(options, typeof workflow === 'string' ? workflow : workflow.type)
     const definition = this.choose(workflow, input, options)
     const value = definition.validate(input)
+    const parentId = parent?.parentId ?? null
+    if (value instanceof Promise && parent?.atOnce === true) throw takesTime(definition, value)
     // Without a closure, which every start would pay for.
     if (value instanceof Promise) return this.prepareLater(definition, value, options, parentId)
     return this.prepareChecked(definition, value, options, parentId)
@@ -220,10 +222,11 @@ export class Client {
   }
 
   /** A child, ready to be inserted with a commit of its parent. Without a key it lives in the shard of its parent. */
-  readonly prepareChild = ({ parentId, workflow, input, options }: NewChild): NewRun | Promise<NewRun> => {
+  readonly prepareChild = (child: NewChild): NewRun | Promise<NewRun> => {
+    const { parentId, workflow, input, options } = child
     const given = options as StartedChildOptions
     checkChildOptions(given, typeof workflow === 'string' ? workflow : workflow.type)
-    const prepared = this.prepare(workflow, input, { ...given, parent: parentId }, parentId)
+    const prepared = this.prepare(workflow, input, { ...given, parent: parentId }, child)
     return prepared instanceof Promise
       ? prepared.then((later) => this.newRun(later, null))
       : this.newRun(prepared, null)
@@ -368,4 +371,13 @@ export class Client {
       { details: { runId: run.id, taken } },
     )
   }
+}
+
+function takesTime({ type }: Definition, value: Promise<unknown>): HoldfastError {
+  value.catch(() => undefined)
+  return new HoldfastError(
+    'INVALID_OPTION',
+    `The schema of ${quotedText(type)} takes time, and a decision is made at once: let an effect start the run.`,
+    { details: { type } },
+  )
 }

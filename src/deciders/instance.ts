@@ -20,6 +20,7 @@ import { effectRunId } from '../core/deciding/effect-run.ts'
 import type { Random } from '../core/runtime/ports.ts'
 import { canonicalText } from '../core/payload/same-value.ts'
 import { Batch } from './decide/batch.ts'
+import type { Asking } from './decide/run-requests.ts'
 import { Full } from './decide/transition-draft.ts'
 import { Fold } from './fold/fold.ts'
 import { JournalTexts } from './fold/journal-texts.ts'
@@ -44,18 +45,18 @@ export class Instance implements DeciderInstance {
   private readonly pending: Pending[] = []
   private readonly pendingAnswers = new Map<number, Answer>()
   private readonly digest: InstanceOptions['ports']['digest']
-  private readonly runId: string
+  private readonly asking: Asking
   /** The names of effects by the runs that perform them, as far as they were asked for. */
   private readonly effectRuns = new Map<string, string>()
   /** Why it is of no use any more. */
   private broken: Error | null = null
 
-  constructor(rules: DeciderRules, { runId, id, payloads, ports }: InstanceOptions) {
+  constructor(rules: DeciderRules, { runId, id, payloads, ports, prepare }: InstanceOptions) {
     const { digest, random, bodies } = ports
     this.rules = rules
     this.random = random
     this.digest = digest
-    this.runId = runId
+    this.asking = { runId, prepare: prepare ?? null }
     this.texts = new JournalTexts(payloads, runId)
     const contentOf = (input: unknown): string | null => {
       const text = canonicalText(input)
@@ -98,7 +99,7 @@ export class Instance implements DeciderInstance {
     if (known !== undefined) return effects.has(known) || dead.has(known) ? known : null
     this.effectRuns.clear()
     for (const { name, seq } of [...effects.values(), ...dead.values()]) {
-      this.effectRuns.set(effectRunId(this.digest, this.runId, seq), name)
+      this.effectRuns.set(effectRunId(this.digest, this.asking.runId, seq), name)
     }
     return this.effectRuns.get(runId) ?? null
   }
@@ -133,12 +134,12 @@ export class Instance implements DeciderInstance {
 
   decide(offers: readonly Offer[], { now }: { readonly now: number }): Decided {
     this.assertUsable()
-    const { fold, random, pendingAnswers } = this
+    const { fold, random, pendingAnswers, asking } = this
     const { log } = fold
     log.isOpen = true
     const before = log.length
     try {
-      const batch = new Batch({ fold, random, now, pendingAnswers })
+      const batch = new Batch({ fold, random, now, pendingAnswers, asking })
       const decided = batch.decide(offers)
       const snapshotAt = this.addSnapshot(batch, decided.isCut)
       const due = fold.hasEnded ? null : fold.timers.nextDue()

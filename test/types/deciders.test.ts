@@ -76,7 +76,7 @@ describe('an error in a decider', () => {
   it('names what decide has to return', () => {
     for (const result of [`({ type: 'Closed' })`, `[{ type: 'Closed' }]`, `{ decision({ type: 'Closed' }) }`]) {
       const said = saidOf(`id: 'orderId', decide: (_: number, _input: Input) => ${result}`)
-      expect(said, result).toContain(`is not assignable to type 'DecisionOrReject'`)
+      expect(said).toContain(`is not assignable to type 'DecisionOrReject'`)
     }
   })
 

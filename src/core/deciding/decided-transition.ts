@@ -1,8 +1,9 @@
 // The transition that a decided batch becomes: its entries with large payloads offloaded, and the runs that it starts. It is
 // the same whether a worker holds the instance (`lease`) or nobody does (null).
 
-import type { Decided } from '../definition/decider-model.ts'
+import type { Decided, StartRequest } from '../definition/decider-model.ts'
 import type { Definition, Host } from '../definition/definition.ts'
+import { bug } from '../errors/error.ts'
 import type { Draft } from '../model/entry.ts'
 import { sentMessageId } from '../model/message.ts'
 import { isRunId } from '../model/run-id.ts'
@@ -18,7 +19,7 @@ export interface WrittenRun extends Pick<Run, 'id' | 'shard' | 'type' | 'version
 }
 
 export interface DecidedOptions {
-  readonly host: Pick<Host, 'payloads' | 'ports' | 'prepare' | 'receiver' | 'limits' | 'transitionId'>
+  readonly host: Pick<Host, 'payloads' | 'ports' | 'receiver' | 'limits' | 'transitionId'>
   readonly run: WrittenRun
   /** The number of the last entry before the batch. */
   readonly seq: number
@@ -104,9 +105,12 @@ async function outboundOf({ host, run, decided }: DecidedOptions): Promise<Outbo
   const made: Promise<ChildStart>[] = effects.map(async (request) =>
     effectStart({ instance: run, request, payloads, digest: ports.digest, transition: host.transitionId() }),
   )
-  for (const { workflow, input, options } of starts) {
-    const prepared = Promise.resolve(host.prepare({ parentId: run.id, workflow, input, options }))
-    made.push(prepared.then((child) => ({ run: child, awaited: false, onParentEnd: 'abandon' })))
-  }
+  for (const { run: prepared } of starts) made.push(childStart(prepared))
   return { starts: await Promise.all(made), watches: [], unwatches: [] }
+}
+
+async function childStart(prepared: StartRequest['run']): Promise<ChildStart> {
+  const run = await prepared
+  if (run === null) throw bug('A decision starts a run that was not prepared')
+  return { run, awaited: false, onParentEnd: 'abandon' }
 }

@@ -12,9 +12,10 @@
 import type { HoldfastError } from '../errors/error.ts'
 import type { Due } from '../model/due.ts'
 import type { AttemptMeta, Draft, Entry, InputMeta } from '../model/entry.ts'
+import type { NewRun } from '../model/new-run.ts'
 import type { Payloads } from '../payload/payload.ts'
 import type { Ports } from '../runtime/ports.ts'
-import type { Definition } from './definition.ts'
+import type { Definition, Host } from './definition.ts'
 import type { RetryPolicy } from './retry.ts'
 import type { Services } from './services.ts'
 
@@ -101,6 +102,8 @@ export interface InstanceOptions {
   readonly id: string
   readonly payloads: Payloads
   readonly ports: Pick<Ports, 'digest' | 'random' | 'bodies'>
+  /** Checks and encodes the runs that decisions start. @default they are not checked: for tests and replays */
+  readonly prepare?: Host['prepare']
 }
 
 export interface DeciderInstance {
@@ -242,6 +245,8 @@ export interface StartRequest {
   readonly workflow: Definition | string
   readonly input: unknown
   readonly options: Readonly<Record<string, unknown>>
+  /** The run, checked; a promise while its input is being offloaded. Null if nothing can be started here. */
+  readonly run: NewRun | Promise<NewRun> | null
 }
 
 export interface SignalRequest {

@@ -134,7 +134,12 @@ export type Departure =
    */
   | { readonly kind: 'given-back' }
   /** Another holder has the run, or the journal has moved on; this process must not do anything more for it. */
-  | { readonly kind: 'lost'; readonly reason: unknown }
+  | {
+      readonly kind: 'lost'
+      readonly reason: unknown
+      /** It would be lost again at once: it is to be tried again less and less often. @default false */
+      readonly isLater?: boolean
+    }
 
 /** The result of reading a mailbox. */
 export interface MailboxRead {
@@ -231,6 +236,8 @@ export interface NewChild {
   readonly input: unknown
   /** The options of `ctx.child` or `ctx.start`, not checked yet, without those that the parent run supplies. */
   readonly options: Readonly<Record<string, unknown>>
+  /** It is checked before `prepare` returns: a schema that takes time is refused. @default false */
+  readonly atOnce?: boolean
 }
 
 /** Never rejects. While the store cannot be reached, the transaction is begun again, until it is aborted. */

@@ -22,6 +22,7 @@ import { unkeyed, type Moment, type Timer } from '../fold/timers.ts'
 import { callDecide } from './call-decide.ts'
 import { decideFailed, tooMuch } from './decide-failed.ts'
 import { beginNext, placeInOrder, recordDecision } from './record-decision.ts'
+import type { Asking } from './run-requests.ts'
 import { Full, TransitionDraft } from './transition-draft.ts'
 
 export interface BatchOptions {
@@ -30,6 +31,7 @@ export interface BatchOptions {
   readonly now: number
   /** The answers to the commands that are pending, by the numbers of their inputs. */
   readonly pendingAnswers: Map<number, Answer>
+  readonly asking: Asking
 }
 
 /** An input on its way to `decide`. */
@@ -157,6 +159,8 @@ export class Batch {
     // Nobody can ask for the first outcome again, or there is no instance yet: the rejection leaves nothing behind.
     const isForgotten = isNew || (command === null && this.fold.options.contentOf === null)
     if (answer.outcome === 'rejected' && isForgotten) this.draft.back(mark)
+    // The initial state is terminal already: no instance begins.
+    if (answer.outcome === 'already-completed' && isNew) this.draft.back(mark)
     return answer
   }
 
@@ -188,8 +192,14 @@ export class Batch {
       if (message !== undefined) this.takeRepeated(from, message)
       return { outcome: 'unknown-effect' }
     }
-    const place = placeInOrder(this.fold, name)
     const isDone = offer.kind === 'performed'
+    let place: ReturnType<typeof placeInOrder> = null
+    try {
+      place = placeInOrder(this.fold, name)
+    } catch (cause) {
+      // Its orderBy has changed, and throws. An effect that was performed is reported again, to code that may know better.
+      if (isDone) return { outcome: 'failed', error: decideFailed(this.fold.options, undefined, cause) }
+    }
     const answer = isDone
       ? this.attempt(() => {
           this.draft.add({ kind: 'effect-succeeded', name, meta })
@@ -286,7 +296,8 @@ export class Batch {
   }
 
   private accept(decided: Extract<ReturnType<typeof callDecide>, { kind: 'decision' }>): Outcome {
-    const events = recordDecision({ fold: this.fold, draft: this.draft, now: this.options.now }, decided)
+    const { now, asking } = this.options
+    const events = recordDecision({ fold: this.fold, draft: this.draft, now, asking }, decided)
     return { outcome: 'accepted', events, state: this.fold.state }
   }
 

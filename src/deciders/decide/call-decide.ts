@@ -4,6 +4,7 @@
 import { callPure } from '../../core/runtime/pure-call.ts'
 import { shown } from '../../core/text/suggest.ts'
 import type { Request, Typed } from '../api/decision.ts'
+import { frozen } from '../fold/freeze.ts'
 import type { DeciderRules } from '../rules.ts'
 
 /** What `decide` returned, without its types. */
@@ -13,7 +14,7 @@ export type Decided =
 
 /** Throws what `decide` throws, or what is wrong with its result. */
 export function callDecide({ type, decide }: DeciderRules, state: unknown, input: Typed, now: number): Decided {
-  const result = callPure(`decide of decider "${type}"`, () => decide(state, input, Object.freeze({ now })))
+  const result = callPure(`decide of decider "${type}"`, () => decide(frozen(state), input, Object.freeze({ now })))
   if (typeof result !== 'object' || result === null) throw noOutcome(result)
   if (result instanceof Promise) {
     result.catch(() => undefined)

@@ -5,11 +5,12 @@ import type { EffectRequest } from '../../core/definition/decider-model.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
 import { didYouMean, shown } from '../../core/text/suggest.ts'
 import { checkKey } from '../../core/model/key.ts'
-import type { Request, SignalTarget, Typed } from '../api/decision.ts'
+import type { Request, Typed } from '../api/decision.ts'
 import { shownTyped } from '../api/identity.ts'
 import { eventVersion } from '../fold/checked-event.ts'
 import type { Fold } from '../fold/fold.ts'
 import { unkeyed } from '../fold/timers.ts'
+import { recordSignal, recordStart, type Asking } from './run-requests.ts'
 import { timerKey, timerMeta } from './timer-request.ts'
 import type { TransitionDraft } from './transition-draft.ts'
 
@@ -17,6 +18,7 @@ export interface RecordOptions {
   readonly fold: Fold
   readonly draft: TransitionDraft
   readonly now: number
+  readonly asking: Asking
 }
 
 /** Returns the events as a replay will read them. Throws what is wrong with the decision. */
@@ -44,12 +46,11 @@ export function recordDecision(
 
 function recordRequest(options: RecordOptions, request: Request): void {
   const { fold, draft, now } = options
-  const seq = draft.next
   switch (request.kind) {
     case 'effect':
       return recordEffect(options, request.effect)
     case 'timer': {
-      const name = request.key === null ? `${unkeyed}${seq}` : timerKey(request.key)
+      const name = request.key === null ? `${unkeyed}${draft.next}` : timerKey(request.key)
       typeOf(request.input, 'The input of a timer')
       draft.add({ kind: 'timer', name, meta: timerMeta(request.when, now), value: request.input })
       return
@@ -59,18 +60,10 @@ function recordRequest(options: RecordOptions, request: Request): void {
       if (fold.timers.get(key) !== undefined) draft.add({ kind: 'timer-cancelled', name: key, meta: null })
       return
     }
-    case 'start': {
-      const { workflow, input, options: given } = request
-      const name = typeof workflow === 'string' ? workflow : workflow.type
-      draft.add({ kind: 'start-sent', name, meta: null })
-      draft.starts.push({ seq, workflow, input, options: { ...given } })
-      return
-    }
-    case 'signal': {
-      const name = checkKey(request.name, 'The name of a signal')
-      draft.add({ kind: 'signal-sent', name, meta: null })
-      draft.signals.push({ seq, to: targetOf(request.to), name, payload: request.payload })
-    }
+    case 'start':
+      return recordStart(draft, options.asking, request)
+    case 'signal':
+      return recordSignal(draft, request)
   }
 }
 
@@ -147,8 +140,4 @@ function typeOf(given: unknown, what: string): string {
   const type: unknown = typeof given === 'object' && given !== null ? (given as Partial<Typed>).type : undefined
   if (typeof type === 'string') return checkKey(type, `The type of ${what.toLowerCase()}`)
   throw new HoldfastError('INVALID_OPTION', `${what} must be an object with a type. Got ${shownTyped(given)}.`)
-}
-
-function targetOf(to: SignalTarget): Exclude<SignalTarget, { readonly id: string }> {
-  return typeof to === 'object' && 'id' in to ? to.id : to
 }

@@ -25,14 +25,17 @@ export function timerMeta(given: TimerTime, now: number): TimerMeta {
   })
 }
 
-/** Throws INVALID_OPTION for what only JavaScript can pass: a time without its name. */
+/** Throws INVALID_OPTION for what only JavaScript can pass: a time without its name, or two. */
 function checkTime(when: unknown): TimerTime {
-  if (isPlainObject(when) && ('after' in when || 'at' in when)) return when as TimerTime
+  if (isPlainObject(when)) {
+    const { after, at } = when as { readonly after?: unknown; readonly at?: unknown }
+    if ((after === undefined) !== (at === undefined)) return when as TimerTime
+  }
   const isTime = typeof when === 'string' || typeof when === 'number'
   const meant = isTime ? `{ after: ${JSON.stringify(when)} }` : when instanceof Date ? '{ at: … }' : `{ after: '1h' }`
   throw new HoldfastError(
     'INVALID_OPTION',
-    `The time of a timer must be { after } or { at }, such as ${meant}. Got ${shown(when)}.`,
+    `The time of a timer must be { after } or { at }, and not both, such as ${meant}. Got ${shown(when)}.`,
   )
 }
 

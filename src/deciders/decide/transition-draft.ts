@@ -69,6 +69,17 @@ export class TransitionDraft {
     return data
   }
 
+  /** Counts a text that goes with the transition, and is not in the journal of the instance. Throws `Full`. */
+  carry(text: string | null): void {
+    this.bytes += text?.length ?? 0
+    if (this.bytes > mostBytes) throw new Full()
+  }
+
+  /** A payload for the next entry. Throws NOT_STORABLE. */
+  encode(value: unknown, kind: EntryKind, name: string | null): string {
+    return this.fold.options.texts.encode(value, this.next, kind, name)
+  }
+
   mark(): Mark {
     const { append, takes, settles, effects, starts, signals, bytes, end } = this
     return {
@@ -98,7 +109,7 @@ export class TransitionDraft {
   }
 
   private text(value: unknown, kind: EntryKind, name: string | null): string | null {
-    return value === undefined ? null : this.fold.options.texts.encode(value, this.next, kind, name)
+    return value === undefined ? null : this.encode(value, kind, name)
   }
 
   private failure(error: unknown, kind: EntryKind, name: string | null): string {

@@ -10,6 +10,7 @@ import { callPure } from '../../core/runtime/pure-call.ts'
 import { quotedText } from '../../core/text/printable.ts'
 import type { DeciderRules } from '../rules.ts'
 import { checkedEvent } from './checked-event.ts'
+import { frozen } from './freeze.ts'
 import type { JournalTexts, Read } from './journal-texts.ts'
 import { KnownCommands } from './known-commands.ts'
 import { Timers, type Moment } from './timers.ts'
@@ -62,7 +63,14 @@ export class Fold {
     this.options = options
     const { rules } = options
     this.commands = new KnownCommands(this.log, rules.dedup)
-    this.state = callPure(`initial of decider "${rules.type}"`, () => rules.initial())
+    try {
+      this.state = settled(
+        'initial',
+        callPure(`initial of decider "${rules.type}"`, () => rules.initial()),
+      )
+    } catch (cause) {
+      throw unusableInitial(options, cause)
+    }
   }
 
   /** Its end is recorded, or due. */
@@ -71,7 +79,11 @@ export class Fold {
     const { state } = this
     if (this.judged === null || this.judged.state !== state) {
       const { rules } = this.options
-      const isTerminal = callPure(`isTerminal of decider "${rules.type}"`, () => rules.isTerminal(state))
+      const what = `isTerminal of decider "${rules.type}"`
+      const isTerminal = settled(
+        'isTerminal',
+        callPure(what, () => rules.isTerminal(frozen(state))),
+      )
       this.judged = { state, isTerminal }
     }
     return this.judged.isTerminal
@@ -182,8 +194,12 @@ export class Fold {
   private evolved(entry: Extract<Read, { kind: 'event' }>): unknown {
     const { rules, texts } = this.options
     try {
-      const event = checkedEvent(rules, entry.meta, texts.decode(entry))
-      const state = callPure(`evolve of decider "${rules.type}"`, () => rules.evolve(this.state, event))
+      const event = frozen(checkedEvent(rules, entry.meta, texts.decode(entry)))
+      const before = frozen(this.state)
+      const state = settled(
+        'evolve',
+        callPure(`evolve of decider "${rules.type}"`, () => rules.evolve(before, event)),
+      )
       this.lastEvent = event
       if (state !== undefined) return state
       throw new Error('evolve returned nothing, so it does not know this event')
@@ -225,4 +241,19 @@ function typeOf(name: string): string {
 
 function idOf(from: InputSource): string | null {
   return from.kind === 'message' ? from.id : null
+}
+
+/** The result of a pure function. Throws if it is a promise. */
+function settled<Result>(name: string, result: Result): Result {
+  if (!(result instanceof Promise)) return result
+  result.catch(() => undefined)
+  throw new Error(`${name} returned a promise. It is pure, and what takes time is an effect`)
+}
+
+function unusableInitial({ rules, id }: FoldOptions, cause: unknown): HoldfastError {
+  return new HoldfastError(
+    'DECIDE_FAILED',
+    `Decider "${rules.type}" has no initial state for instance ${quotedText(id)}: ${messageOf(cause)}`,
+    { cause, details: { type: rules.type, id, input: null } },
+  )
 }

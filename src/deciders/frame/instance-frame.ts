@@ -12,7 +12,7 @@
 import type { DeciderInstance, DeciderModel, Decided } from '../../core/definition/decider-model.ts'
 import type { Acknowledged, Claim, DepartureListener, Frame, Host } from '../../core/definition/definition.ts'
 import { isHoldfastError } from '../../core/errors/error.ts'
-import { leftToOthers } from '../../core/errors/left-to-others.ts'
+import { isLeftToOthers, leftToOthers } from '../../core/errors/left-to-others.ts'
 import type { Parking } from '../../core/model/transition.ts'
 import { decidedTransition, type WrittenRun } from '../../core/deciding/decided-transition.ts'
 import { failedTimers, logDeadTimers } from '../../core/runtime/fired-timers.ts'
@@ -91,12 +91,16 @@ export class InstanceFrame extends LeavingFrame implements Frame {
   }
 
   private go(work: () => Promise<void>): void {
-    work().catch((error: unknown) => this.gone({ kind: 'lost', reason: error }))
+    work().catch((error: unknown) => {
+      // What is no refusal of the store fails again if it is tried again at once.
+      this.gone({ kind: 'lost', reason: error, isLater: isLasting(error) })
+    })
   }
 
   private opened(): DeciderInstance {
     const { payloads, ports } = this.host
-    return this.model.open({ runId: this.runId, id: this.instanceId, payloads, ports })
+    const prepare: Host['prepare'] = (child) => this.host.prepare(child)
+    return this.model.open({ runId: this.runId, id: this.instanceId, payloads, ports, prepare })
   }
 
   private async load(): Promise<void> {
@@ -177,4 +181,11 @@ export class InstanceFrame extends LeavingFrame implements Frame {
     const data = this.host.payloads.encodeFailure(error, place)
     await this.end({ kind: 'failed', name: null, meta: null, data }, 'failed')
   }
+}
+
+/** Whether an error is one that the worker does not know how to handle. */
+function isLasting(error: unknown): boolean {
+  if (!isHoldfastError(error)) return true
+  if (error.code === 'BUG' || error.code === 'ENTRY_REJECTED' || error.code === 'CLOSED') return false
+  return error.family !== 'conflict' && !isLeftToOthers(error)
 }

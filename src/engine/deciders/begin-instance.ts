@@ -29,10 +29,11 @@ export async function beginInstance(
 ): Promise<number | 'again' | 'rejected'> {
   const { fresh, decided } = decideFresh(actor, calls)
   if (decided.append.length === 0) return 'rejected'
+  const unusable = unusableKey(actor, calls[creatorOf(decided.answers)])
+  if (unusable !== null) return refuseCreator(calls, decided.answers, unusable.error)
   const outcome = await insert(actor, fresh, decided, calls)
   if (outcome === 'again') return outcome
-  // The caller of the input that another instance has the key of has its error, and the others are decided anew.
-  if (outcome !== null) return refuseKey(calls, decided.answers, outcome)
+  if (outcome !== null) return refuseCreator(calls, decided.answers, keyTaken(outcome))
   actor.cached = fresh
   await actor.answer(fresh, calls, decided.answers)
   return decided.answers.length
@@ -170,12 +171,26 @@ export function keyTaken(rival: Run): HoldfastError {
   )
 }
 
-function refuseKey(calls: readonly Call[], answers: readonly Answer[], rival: Run): number {
+/** Why an instance cannot have the key of its first input; null if it can, or has none. */
+function unusableKey(
+  { engine, definition }: DecidingActor,
+  call: Call | undefined,
+): { readonly error: unknown } | null {
+  try {
+    keyOf(engine, definition, call?.input)
+    return null
+  } catch (error) {
+    return { error }
+  }
+}
+
+/** The caller of the input that no instance can begin with has its error, and the others are decided anew. */
+function refuseCreator(calls: readonly Call[], answers: readonly Answer[], error: unknown): number {
   const at = creatorOf(answers)
   // Those before it were rejected on the state of an instance that does not exist, and that is still so.
   for (const [index, call] of calls.slice(0, at + 1).entries()) {
     const answer = answers[index] as Answer
-    if (index === at) call.reject(keyTaken(rival))
+    if (index === at) call.reject(error)
     else if (answer.outcome === 'rejected') call.resolve(answer)
     else if (answer.outcome === 'failed') call.reject(answer.error)
   }

@@ -2,6 +2,7 @@
 // may lag behind the store at any time; only a commit, or a look at the row, says that it does not.
 
 import { isDecider, type DeciderDefinition, type DeciderInstance } from '../../core/definition/decider-model.ts'
+import type { Host } from '../../core/definition/definition.ts'
 import { HoldfastError, isHoldfastError } from '../../core/errors/error.ts'
 import type { Entry } from '../../core/model/entry.ts'
 import type { Run } from '../../core/model/run.ts'
@@ -28,7 +29,8 @@ export class CachedInstance {
     this.definition = definition
     this.run = run
     const { payloads, ports } = engine
-    this.instance = definition.model.open({ runId: run.id, id: run.instanceId, payloads, ports })
+    const prepare: Host['prepare'] = (child) => engine.outgoing.prepare(child)
+    this.instance = definition.model.open({ runId: run.id, id: run.instanceId, payloads, ports, prepare })
   }
 
   /** Folds all that the store has behind the last known entry. True if there was something. */

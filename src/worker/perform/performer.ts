@@ -374,6 +374,7 @@ export class Performer implements Reader {
       case 'given-back':
         return this.releases.release(run, lease)
       case 'lost':
+        if (departure.isLater === true) return this.deferred.addFailed(run, lease, departure.reason)
         return this.lost(run, lease, departure.reason)
     }
   }

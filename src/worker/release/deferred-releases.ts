@@ -20,7 +20,7 @@
 //                      given back meanwhile: it would be claimed again at once. So they have half of the time, however many
 //                      cannot be performed
 
-import type { HoldfastError } from '../../core/errors/error.ts'
+import { messageOf, type HoldfastError } from '../../core/errors/error.ts'
 import { randomFraction, type Cancel } from '../../core/runtime/ports.ts'
 import type { Lease, Run } from '../../core/model/run.ts'
 import type { Engine } from '../../engine/engine.ts'
@@ -92,7 +92,13 @@ export class DeferredReleases {
     this.defer({ run, lease, takesTurns: false, cancel: () => undefined }, longestUnreadableMs, message, reason)
   }
 
-  private defer(deferred: Deferred, mostMs: number, message: string, error: HoldfastError): void {
+  /** Gives a run back later that has failed for a reason that may pass, and would fail again at once. */
+  addFailed(run: Run, lease: Lease, reason: unknown): void {
+    const message = `Run ${run.id} of ${quotedText(run.type)} cannot go on and is tried again less and less often: ${messageOf(reason)}`
+    this.defer({ run, lease, takesTurns: false, cancel: () => undefined }, longestMs, message, reason)
+  }
+
+  private defer(deferred: Deferred, mostMs: number, message: string, error: unknown): void {
     const { random, logger } = this.engine.ports
     const { id, type } = deferred.run
     const known = this.pauses.get(id)

@@ -53,6 +53,23 @@ describe.each(everyStore)('execute on $name', ({ make }) => {
     expect(run?.dueAt).toBeInstanceOf(Date)
   })
 
+  it('is sound for the doctor while nothing of its instance is due', async () => {
+    const { open } = await make()
+    const counted = decider('counted', {
+      initial: () => 0,
+      evolve: (count, _event: { type: 'Counted' }) => count + 1,
+      decide: (_count, _input: { type: 'Count'; id: string }) => decision({ type: 'Counted' }),
+      id: 'id',
+      snapshotEvery: 2,
+    })
+    const holdfast = await open({ workflows: [counted] })
+    const offenders = async () => (await holdfast.doctor()).filter((found) => found.offenders.length > 0)
+    for (const times of [1, 3]) {
+      for (let done = 0; done < times; done += 1) await holdfast.execute(counted, { type: 'Count', id: '1' })
+      expect(await offenders()).toEqual([])
+    }
+  })
+
   it('IF-E5 IF-E6 IF-A15 answers with a rejection, and one of a first input leaves no instance behind', async () => {
     const { open } = await make()
     const order = orderOf()

@@ -222,11 +222,40 @@ describe('a start and a signal', () => {
     })
     const rig = deciderRig(starter)
     const { starts, signals } = rig.offer({ kind: 'call', input: { type: 'Ask', id: '1' }, command: null })
-    expect(starts).toEqual([{ seq: 4, workflow: 'ship', input: { parcel: 1 }, options: { key: 'p' } }])
+    expect(starts).toEqual([{ seq: 4, workflow: 'ship', input: { parcel: 1 }, options: { key: 'p' }, run: null }])
     expect(signals).toEqual([
       { seq: 5, to: { workflow: 'ship', key: 'p' }, name: 'go', payload: { now: true } },
       { seq: 6, to: 'run-1', name: 'stop', payload: null },
     ])
     expect(rig.story()).toEqual(['started, input Ask, event Asked, start-sent ship, signal-sent go, signal-sent stop'])
+  })
+})
+
+describe('an orderBy that throws', () => {
+  it('fails the report of an effect alone, which is decided once that is repaired', () => {
+    let isBroken = false
+    const sorted = decider('sorted', {
+      initial: () => 0,
+      evolve: (count, _event: { type: 'Asked' }) => count + 1,
+      decide: (_count, _input: { type: 'Ask'; id: string }) => decision({ type: 'Asked' }).effect({ type: 'mail' }),
+      id: 'id',
+      effects: {
+        mail: {
+          perform: () => undefined,
+          orderBy: () => {
+            if (isBroken) throw new Error('Changed')
+            return 'x'
+          },
+        },
+      },
+    })
+    const rig = deciderRig(sorted)
+    rig.execute({ type: 'Ask', id: '1' })
+    const [{ name } = { name: '' }] = rig.instance.effects
+    const report = { kind: 'performed', name, meta: { attempt: 1, ms: 0 }, result: undefined } as const
+    isBroken = true
+    expect(outcomes(rig.offer(report))).toEqual(['failed'])
+    isBroken = false
+    expect(outcomes(rig.offer(report))).toEqual(['settled'])
   })
 })

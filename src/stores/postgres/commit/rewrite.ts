@@ -7,7 +7,7 @@ import { wakeNamesText } from '../../../core/rows/wake-names.ts'
 import { isTerminal, type Run } from '../../../core/model/run.ts'
 import type { StatementName } from '../statement-name.ts'
 import { entriesFrom, entryValues, type Appends } from './appends.ts'
-import { exchangeMethods, type ExchangeMethod } from '../exchange/unit-of-work-statements.ts'
+import { exchangeMethods, type ExchangeMethod } from '../exchange/load/unit-of-work-statements.ts'
 import { statement, type Dialect, type Statement } from '../dialect.ts'
 import type { Execution } from '../execution.ts'
 

@@ -1,31 +1,25 @@
 // The rows that the rules of the exchange read and write, in memory: those that were locked and read, and on top of them the
-// decisions made since. Nothing is sent before all is decided; `unit-of-work-writer.ts` sends it then. A row that was not
-// read is never made up: the rules are stopped with `Missing`, and run again once it was.
+// decisions made since. Nothing is sent before all is decided; `unit-of-work-writer.ts` sends it then. A row that was not read
+// is never made up: the rules stop with `Missing`, and run again once it was.
 
 import { isAfter, isFrom, defaultPageLimits, type Chore, type WaitPosition } from '../../../core/model/chore.ts'
 import { bug } from '../../../core/errors/error.ts'
 import type { Entry } from '../../../core/model/entry.ts'
 import { withMessage } from '../../../core/rules/messages/deliver.ts'
 import { firstWaiters, longestFirst } from '../../../core/rules/messages/exchange.ts'
-import type {
-  UnitOfWork,
-  KeptBroadcast,
-  TopicUse,
-  UnreadPage,
-  WaiterPage,
-  WaitRow,
-} from '../../../core/rules/messages/unit-of-work.ts'
+import type { KeptBroadcast, TopicUse, UnitOfWork, UnreadPage } from '../../../core/rules/messages/unit-of-work.ts'
+import type { WaiterPage, WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
 import type { Fate, Message, MessageDraft, DeliveryOutcome } from '../../../core/model/message.ts'
 import type { Rewrite } from '../../../core/rules/rewrite.ts'
 import { fedCount } from '../../../core/rules/feed-entries.ts'
 import type { Run } from '../../../core/model/run.ts'
 import type { Broadcast, Delivery } from '../../../core/model/topic.ts'
 import { SubscriberCounts } from '../../subscriber-counts.ts'
-import type { Appended, Put } from './pending-writes.ts'
+import { PendingWrites } from './pending-writes.ts'
 import { keyOf, listOf, type LockedRows, type LastEntry } from './locked-rows.ts'
 import { Missing } from './lock-request.ts'
 
-export class PostgresUnitOfWork implements UnitOfWork {
+export class PostgresUnitOfWork extends PendingWrites implements UnitOfWork {
   readonly now: number
   readonly sentUpTo: number
   readonly pages = defaultPageLimits
@@ -37,30 +31,9 @@ export class PostgresUnitOfWork implements UnitOfWork {
   private readonly backlogs = new Map<string, Broadcast[]>()
   private readonly sent = new Map<string, Broadcast>()
   private readonly gone = new Set<string>()
-  readonly changed = new Set<string>()
-  readonly appended: Appended[] = []
-  hasChildren = false
-  readonly puts = new Map<string, Put>()
-  readonly takes: { readonly runId: string; readonly id: string; readonly seq: number }[] = []
-  readonly settled: { readonly message: Message; readonly seq: number; readonly fate: Fate }[] = []
-  /** By kind and target: chores that are set; null if nothing is left to do. */
-  readonly chores = new Map<string, { readonly chore: Chore; readonly due: number; readonly isOver: boolean }>()
-  readonly delivered: { readonly topic: string; readonly position: number; readonly runs: number }[] = []
-  readonly addedWaits = new Map<string, WaitRow>()
-  readonly deletedWaits = new Map<string, WaitRow>()
-  /** Waits of subscribers that missed a broadcast, or are late no more. */
-  readonly missed = new Map<string, WaitRow>()
-  readonly positions = new Map<string, number>()
-  readonly takenBroadcasts: { readonly topic: string; readonly position: number; readonly by: string }[] = []
-  readonly forgotten = new Map<string, number>()
-  /** How long topics to which something is sent retain it. */
-  readonly retained = new Map<string, number>()
-  /** Topics that were looked at, and when the next look comes; null if they go. */
-  readonly topics = new Map<string, { readonly lookAt: number | null }>()
-  /** Runs that a session holds, and that have got messages. */
-  readonly messageArrived = new Set<string>()
 
   constructor(lockedRows: LockedRows, now: number, crowds = new SubscriberCounts()) {
+    super()
     this.lockedRows = lockedRows
     this.crowds = crowds
     this.now = now

@@ -1,9 +1,9 @@
 // What one page of a `send` chore reads of its sender's journal: the messages to its receiver, bounded in entries and in bytes.
 
-import { defaultPageLimits, type Chore, partiesOf } from '../../../core/model/chore.ts'
-import type { Row } from '../execution.ts'
-import { entryOf } from '../schema/rows.ts'
-import type { LockedRows } from '../exchange/locked-rows.ts'
+import { defaultPageLimits, type Chore, partiesOf } from '../../../../core/model/chore.ts'
+import type { Row } from '../../execution.ts'
+import { entryOf } from '../../schema/rows.ts'
+import type { LockedRows } from '../locked-rows.ts'
 
 /** How much of what was sent one page of a chore reads, and at least one message. */
 const sentBytes = 1024 * 1024

@@ -1,8 +1,8 @@
 // A page of what a run has sent ends before the first message whose payload was left behind.
 
 import { expect, it } from 'vitest'
-import { sendTarget } from '../../../../../src/core/model/chore.ts'
-import { pageOf, requestOf } from '../../../../../src/stores/postgres/read/sent-page.ts'
+import { sendTarget } from '../../../../../../src/core/model/chore.ts'
+import { pageOf, requestOf } from '../../../../../../src/stores/postgres/exchange/load/sent-page.ts'
 
 const sender = '01b8d1a4-e000-7000-8000-000000000001'
 const sent = (seq: number, data: string | null) => ({

@@ -1,9 +1,9 @@
 // The statements behind `unit-of-work-loader.ts`. Each asks one shard, is bounded by its request, and looks up every row by a
 // key or walks an index in its order: OFFSET and LIMIT inside a LATERAL keep it so under any statistics.
 
-import { defaultPageLimits } from '../../../core/model/chore.ts'
-import { statement, type Dialect, type Statement } from '../dialect.ts'
-import { broadcastColumns, choreColumns, entryColumnsOf, lockRuns, waitColumns } from '../schema/rows.ts'
+import { defaultPageLimits } from '../../../../core/model/chore.ts'
+import { statement, type Dialect, type Statement } from '../../dialect.ts'
+import { broadcastColumns, choreColumns, entryColumnsOf, lockRuns, waitColumns } from '../../schema/rows.ts'
 
 /** A method whose transaction is an exchange between runs, as the plan names it. */
 export type ExchangeMethod = (typeof exchangeMethods)[number]

@@ -2,21 +2,22 @@
 // then runs are locked in the order of their ids, then topics in that of their names, each shard after the one before; and
 // only reads after that are relied upon. With several shards each statement names one.
 
-import { defaultPageLimits, type Chore } from '../../../core/model/chore.ts'
-import type { WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
-import { shardFor } from '../../../core/model/run-id.ts'
-import { broadcastMessageId, type Message } from '../../../core/model/message.ts'
-import type { Run } from '../../../core/model/run.ts'
-import type { Broadcast } from '../../../core/model/topic.ts'
-import { atOnce, type AtOnce } from './at-once.ts'
+import { defaultPageLimits, type Chore } from '../../../../core/model/chore.ts'
+import type { WaitRow } from '../../../../core/rules/messages/unit-of-work.ts'
+import { shardFor } from '../../../../core/model/run-id.ts'
+import { broadcastMessageId, type Message } from '../../../../core/model/message.ts'
+import type { Run } from '../../../../core/model/run.ts'
+import type { Broadcast } from '../../../../core/model/topic.ts'
+import { atOnce, type AtOnce } from '../at-once.ts'
 import { loadingStatements, type ExchangeMethod } from './unit-of-work-statements.ts'
-import type { Dialect, Statement } from '../dialect.ts'
-import type { Execution, Row } from '../execution.ts'
-import type { LockedRows } from './locked-rows.ts'
-import { broadcastOf, choreOf, entryOf, messageOf, runOf, timeOf, waitOf } from '../schema/rows.ts'
-import { shardOfChore, shardOfRun } from '../schema/shards.ts'
-import type { LockRequest } from './lock-request.ts'
-import { pageOf, requestOf } from '../read/sent-page.ts'
+import type { Dialect, Statement } from '../../dialect.ts'
+import type { Execution, Row } from '../../execution.ts'
+import type { LockedRows } from '../locked-rows.ts'
+import { broadcastOf, choreOf, entryOf, messageOf, runOf, timeOf, waitOf } from '../../schema/rows.ts'
+import { shardOfChore, shardOfRun } from '../../schema/shards.ts'
+import type { LockRequest } from '../lock-request.ts'
+import { pageOf, requestOf } from './sent-page.ts'
+import { lookTopicUse, type Placed } from './topic-use.ts'
 
 export interface Locked {
   readonly runs: ReadonlyMap<string, Run>
@@ -35,11 +36,6 @@ export interface UnitOfWorkLoader {
     lockRequest: LockRequest,
     lockedOut: ReadonlySet<string>,
   ): Promise<Omit<LockedRows, 'requested' | 'lockedOut' | 'lockedOutTopics' | keyof Locked>>
-}
-
-interface Placed {
-  readonly shard: number
-  readonly json: object | string
 }
 
 export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
@@ -307,26 +303,6 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
     return shard === undefined ? [] : ask(x, query, [{ shard, json }])
   }
 
-  /** What shows whether a topic is used. The runs that wait on it are not locked. */
-  async function lookUse(x: Execution, end: ExchangeMethod, topic: string | null): Promise<LockedRows['use']> {
-    if (topic === null) return null
-    const { topicWaits: most } = defaultPageLimits
-    const shard = shardOfTopic(topic)
-    const [found, [oldest]] = await Promise.all([
-      ask(x, statements[end].topicWaits, [{ shard, json: { topic, most: most + 1 } }]),
-      ask(x, statements[end].oldestBroadcasts, [{ shard, json: topic }]),
-    ])
-    const waits = found.slice(0, most).map(waitOf)
-    const living = await ask(x, statements[end].liveRuns, placed(waits.map(({ runId }) => runId)))
-    const live = new Set(living.map(({ id }) => id))
-    const use = {
-      waits: waits.map((wait) => ({ wait, isLive: live.has(wait.runId) })),
-      more: found.length > most,
-      oldest: oldest === undefined ? undefined : broadcastOf(oldest),
-    }
-    return { topic, use }
-  }
-
   async function lookLasts(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
     const rows = await ask(x, statements[end].lasts, placed(lockRequest.targets))
     return new Map(rows.map((row) => [row['run_id'] as string, entryOf(row)]))
@@ -373,7 +349,12 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
         lookLate(x, end, lockRequest, lockedOut),
         lookDepths(x, end, lockRequest),
         lookSent(x, statements[end].sent, lockRequest),
-        lookUse(x, end, lockRequest.use),
+        lookTopicUse(statements[end], {
+          topic: lockRequest.use,
+          shard: lockRequest.use === null ? 0 : shardOfTopic(lockRequest.use),
+          ask: (statement, requested) => ask(x, statement, requested),
+          placed,
+        }),
       ])
       const [
         { waits, cutWaits },
