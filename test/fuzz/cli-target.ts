@@ -53,6 +53,7 @@ export const options = [
   '--drop',
   '--result',
   '--id',
+  '--command-id',
   '--scope',
   '--on-conflict',
   '--meta',

@@ -3,13 +3,28 @@
 
 import { randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { operation, topic, workflow, type AbortOption, type Holdfast, type HoldfastError } from 'holdfast'
+import {
+  decider,
+  decision,
+  operation,
+  topic,
+  workflow,
+  type AbortOption,
+  type Holdfast,
+  type HoldfastError,
+} from 'holdfast'
 import { encryptingCodec } from 'holdfast/encryption'
 import type { SettledOperation } from '../../src/client/operation.ts'
 import { RunHandle } from '../../src/client/run-handle.ts'
 import { virtualWorld, type VirtualWorld } from './virtual-world.ts'
 
 const quick = workflow('quick', (_ctx, n: number) => n)
+const counter = decider('counter', {
+  initial: () => 0,
+  evolve: (count, _event: { type: 'Counted' }) => count + 1,
+  decide: (_count, _input: { type: 'Count'; id: string }) => decision({ type: 'Counted' }),
+  id: 'id',
+})
 const paid = topic<number>('paid', { onUnread: 'dead-letter' })
 const id = '019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70'
 const token = Buffer.from(`${id}.2.${'0'.repeat(40)}`).toString('base64url')
@@ -32,6 +47,15 @@ const calls: Readonly<Record<string, Call>> = {
   complete: (holdfast, options) => holdfast.complete(token, 1, options),
   refuse: (holdfast, options) => holdfast.refuse(token, 'no', options),
   ask: (holdfast, options) => holdfast.ask(id, 'go', 1, options),
+  execute: (holdfast, options) => holdfast.execute(counter, { type: 'Count', id: '1' }, options),
+  executeDynamic: (holdfast, options) => holdfast.executeDynamic('counter', { type: 'Count', id: '1' }, options),
+  enqueue: (holdfast, options) => holdfast.enqueue(counter, { type: 'Count', id: '1' }, options),
+  state: (holdfast, options) => holdfast.state(counter, '1', options),
+  events: (holdfast, options) => holdfast.events(counter, '1', options),
+  history: (holdfast, options) => holdfast.history(counter, '1', options),
+  instance: (holdfast, options) => holdfast.instance(counter, '1', options),
+  deadTimers: (holdfast, options) => holdfast.deadTimers(counter, '1', options),
+  backlog: (holdfast, options) => holdfast.backlog(counter, '1', options),
   submit: (holdfast, options) => holdfast.submit(operation.cancel(id, options)),
   submitBatch: (holdfast, options) => firstOf(holdfast.submitBatch([operation.retry(id)], options)),
   'submitBatch of sends': (holdfast, options) => firstOf(holdfast.submitBatch([operation.broadcast(paid, 1)], options)),
@@ -69,6 +93,13 @@ const calls: Readonly<Record<string, Call>> = {
   'run.ask': (holdfast, options) => holdfast.run(id).ask('go', 1, options),
 }
 
+/** Where the time of the caller is over, and nothing else is wrong. */
+const codes: Readonly<Record<string, string>> = {
+  'run.result': 'RESULT_TIMEOUT',
+  ask: 'ASK_TIMEOUT',
+  'run.ask': 'ASK_TIMEOUT',
+}
+
 /** What asks no store, ends in time by itself, or is a transaction of the caller's. */
 const others = ['using', 'run', 'active', 'work', 'close']
 
@@ -100,11 +131,11 @@ describe('a database that hangs', () => {
   it.each(Object.entries(calls))('does not hold %s() beyond its abort signal', async (name, call) => {
     const world = virtualWorld()
     const { line, store } = hanging(world)
-    const holdfast = await world.open({ store, workflows: [quick], codec })
+    const holdfast = await world.open({ store, workflows: [quick, counter], codec })
     line.hangs = true
     const controller = new AbortController()
     const reason = new Error('The visitor has left.')
-    const code = name === 'run.result' ? 'RESULT_TIMEOUT' : 'STORE_UNAVAILABLE'
+    const code = codes[name] ?? 'STORE_UNAVAILABLE'
     const asked = call(holdfast, { abortSignal: controller.signal }).catch((error: unknown) => error)
     await world.clock.advance(1)
     expect(line.asked).toBeGreaterThan(0)

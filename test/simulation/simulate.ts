@@ -1,7 +1,8 @@
 // One simulation: several processes on one store, in virtual time, under a scenario. First chaos, then everything heals,
 // and every run must come to its right end within a bound.
 
-import { defaultPageLimits, type PageLimits } from '../../src/core/model/chore.ts'
+import { defaultPageLimits } from '../../src/core/model/chore.ts'
+import { tinyPages } from './tiny-pages.ts'
 import { isTerminal } from '../../src/core/model/run.ts'
 import type { Change, Hint, Store } from '../../src/store.ts'
 import type { Mutation as PlanMutation } from '../read-committed/database/call.ts'
@@ -84,22 +85,6 @@ export async function simulate(scenario: Scenario, options: SimulateOptions = {}
 function isolationOf(mutation: Mutation | undefined, { isolation }: Scenario): Isolation {
   if (mutation === undefined || 'engine' in mutation) return isolation
   return 'plan' in mutation ? 'read committed' : 'serial'
-}
-
-/** So little that a simulation of a few runs leaves chores: every other seed. */
-const tinyPages: PageLimits = {
-  withEnd: 1,
-  withEnds: 1,
-  watchers: 1,
-  messages: 1,
-  subscribers: 1,
-  passedOn: 1,
-  late: 1,
-  missed: 1,
-  sent: 1,
-  topicWaits: 1,
-  topicRestMs: 50,
-  rememberedMs: 600,
 }
 
 class Simulation implements Surroundings {

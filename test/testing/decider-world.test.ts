@@ -51,8 +51,7 @@ describe('IF-T1 createTest', () => {
       id: 'id',
     })
     await using t = await createTest({ workflows: [hasty] })
-    await t.execute(hasty, { type: 'Go', id: '1' })
-    await expect(t.drain()).rejects.toMatchObject({
+    await expect(t.execute(hasty, { type: 'Go', id: '1' })).rejects.toMatchObject({
       code: 'BODY_UNSAFE',
       message: expect.stringMatching(
         new RegExp(

@@ -60,7 +60,7 @@ describe('given, when, then', () => {
       /The id of decider "order".*It was read from an input "Pay"/,
     )
     expect(() => untyped({ kind: 'Pay' })).toThrow('Got an object without a type')
-    expect(() => untyped({ type: 5 })).toThrow('Got the type 5')
+    expect(() => untyped({ type: 5 })).toThrow('Got an object whose type is 5')
     given(order).when({ type: 'Late' }).thenRejected({ reason: 'There is no such order.' })
   })
 
@@ -72,7 +72,7 @@ describe('given, when, then', () => {
       id: 'id',
     })
     expect(() => given(hasty).when(go).then({ events: [] })).toThrow(
-      /The time of a timer is \{ after: '1h' \}.*Got "1h"/,
+      /The time of a timer must be \{ after \} or \{ at \}.*such as \{ after: "1h" \}\. Got "1h"/,
     )
   })
 

@@ -29,9 +29,6 @@ function answered(clock: Pick<VirtualClock, 'runUntil'>, answer: Promise<unknown
   const drive = async (): Promise<void> => {
     while (!isOver) await clock.runUntil(() => isOver, stepMs)
   }
-  return new Promise((resolve, reject) => {
-    answer.then(resolve, reject)
-    // What is wrong with the world is the answer then.
-    drive().catch(reject)
-  })
+  // What is wrong with the world is the answer then.
+  return drive().then(() => answer)
 }

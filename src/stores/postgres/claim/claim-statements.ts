@@ -19,6 +19,7 @@
 import { mostFreshBytes } from '../../../core/rules/claims/claim.ts'
 import { statement, type Dialect, type Statement } from '../dialect.ts'
 import { runColumns } from '../schema/rows.ts'
+import { namedClaim } from './named-claim.ts'
 import { aheadMs, type TimedLook } from './timed-floors.ts'
 
 /** The most bytes of an entry that comes along with a claim: a larger one goes through a load, which is bounded. */
@@ -89,7 +90,8 @@ export interface LeaseValues {
   readonly timed: TimedLook
 }
 
-export function claimStatements({ schema, now, skipLocked, isSpread }: Dialect): ClaimStatements {
+export function claimStatements(dialect: Dialect): ClaimStatements {
+  const { schema, now, skipLocked, isSpread } = dialect
   const clock = '(select now from clock)'
   // Judged anew after a wait for a lock (EvalPlanQual).
   const isInTime = `(run.timeout_at is null or run.timeout_at > ${clock})
@@ -287,30 +289,6 @@ export function claimStatements({ schema, now, skipLocked, isSpread }: Dialect):
     from clock left join leased on true
     order by leased.nth`,
     )
-  const named = statement(
-    ['claim.session', 'claim.pick', 'claim.lease', 'claim.next', 'claim.commit'],
-    `
-    with clock as materialized (select ${now} as now),
-    selector as materialized (
-      select * from json_to_recordset($5::text::json) as selector (type text, version integer, lease_ms bigint)),
-    locked as materialized (
-      select run.id, 0 as "of", 1 as nth, run.rank, run.due from ${schema}.runs as run
-      where run.shard = $1::smallint and run.id = $3::uuid and run.readiness in ('ready', 'timed') and run.due <= ${clock}
-        and ${isInTime} and $4::integer > 0 and not ${hasEnded}
-        and (run.key_id is null or $6::text is null
-          or run.key_id = any(array(select value from json_array_elements_text($6::text::json) as key (value))))
-      for no key update ${skipLocked}),
-    leased as (
-      update ${schema}.runs as run set
-        status = case when run.status = 'cancelling' then run.status else 'running' end, readiness = 'leased', due = null,
-        session = $2::text, token = run.token + 1, crashes = run.crashes + 1, deadline = ${clock} + selector.lease_ms,
-        expires_at = null
-      from locked cross join selector
-      where run.shard = $1::smallint and run.id = any(array(select id from locked)) and run.id = locked.id
-        and selector.type = run.type and selector.version = run.version
-      returning ${runColumns('run')})
-    select clock.now, leased.* from clock left join leased on true`,
-  )
   const isolated = isolatedOf(null)
   const chosenIsolated = isolatedOf(6)
 
@@ -381,7 +359,7 @@ export function claimStatements({ schema, now, skipLocked, isSpread }: Dialect):
     ),
     promote: (isChoosing) => (isChoosing ? chosenPromote : promote),
     isolated: (isChoosing) => (isChoosing ? chosenIsolated : isolated),
-    named,
+    named: namedClaim(dialect, { isInTime, hasEnded }),
     candidates: {
       ready: candidatesOf('ready', 'rank, due, id', `${isInTime} ${isMine(4)}`),
       timed: candidatesOf('timed', 'due, id', `run.due <= ${clock} ${isMeant(4)}`),
