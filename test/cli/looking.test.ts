@@ -36,8 +36,8 @@ describe('holdfast runs', () => {
     expect(await ids('--parent', first.id)).toEqual([])
 
     const { stdout } = await run(['runs'])
-    expect(stdout).toMatch(/^RUN +STATUS +TYPE +KEY +AGE +TOOK +ERROR\n/)
-    expect(stdout).toMatch(new RegExp(`${second.id}  failed +demo.fail .* Error: no luck\n`))
+    expect(stdout).toMatch(/^RUN +STATUS +TYPE +ID +KEY +AGE +TOOK +ERROR\n/)
+    expect(stdout).toMatch(new RegExp(`${second.id}  failed +demo.fail +once .* Error: no luck\n`))
   })
 
   it('SW-O3 gives fifty at a time, and says how to get the next', async () => {

@@ -42,7 +42,7 @@ export async function commitTransitions(
       if (committed !== null) answers.set((given[index] as Transition).id, committed)
     }
   }
-  await commitAll(transitions.filter(mayBePlain), commitPlain)
+  await commitAll(firstOfEachRun(transitions.filter(mayBePlain)), commitPlain)
   await commitAll(
     transitions.filter(({ id }) => !answers.has(id)),
     commitAfterLooking,
@@ -96,6 +96,12 @@ async function commitPlain(x: Execution, transitions: readonly Transition[]): Pr
   await appends.feed(x, 'commit.feed')
   await followKeys(x, 'commit.keys', before, written)
   return transitions.map(({ id }) => answers.get(id) ?? null)
+}
+
+/** One statement writes a row once. The others of its run are judged after that. */
+function firstOfEachRun(transitions: readonly Transition[]): readonly Transition[] {
+  const runs = new Set<string>()
+  return transitions.filter(({ runId }) => !runs.has(runId) && runs.add(runId))
 }
 
 /** Nothing in the transition itself speaks against the usual way. */
