@@ -11,7 +11,7 @@
 import type { UnitOfWork } from './messages/unit-of-work.ts'
 import { bug } from '../errors/error.ts'
 import { dueAt } from '../model/due.ts'
-import { copied, judgeSettled, leasedOf, type Committed, type CommitReads } from './judge.ts'
+import { copied, judgeSettled, withLeased, type CommitReads, type Success } from './judge.ts'
 import { bindChild, conclude, refuseChild, unwatch, watch } from './messages/exchange.ts'
 import type { Started } from '../model/new-run.ts'
 import { isTerminal, type Run } from '../model/run.ts'
@@ -45,8 +45,6 @@ export interface StartingWork extends CommitWork {
   /** Starts the children of a transition. One answer for each, in order. */
   startChildren(transition: Transition): readonly Started[]
 }
-
-type Success = Extract<Committed, { readonly outcome: 'committed' }>
 
 /** A transition that is in order takes effect, and with it the one that it settles, if that is in order, too. */
 export function commit(work: StartingWork, run: Run, transition: Transition): Success {
@@ -126,8 +124,7 @@ function endCommit(
   const controlRequest = released ? null : copied(kept.controlRequest)
   const left = work.leave(run, kept, withMessageDue(work, kept, transition), released)
   if (released && isTerminal(left.status)) conclude(work, left)
-  const leased = leasedOf(work, outbound?.starts)
-  return { outcome: 'committed', seq, at: work.now, inbox, released, controlRequest, ...leased }
+  return withLeased(work, { outcome: 'committed', seq, at: work.now, inbox, released, controlRequest }, outbound)
 }
 
 /**

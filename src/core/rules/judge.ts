@@ -12,7 +12,7 @@
 import { bug } from '../errors/error.ts'
 import type { Entry } from '../model/entry.ts'
 import { holds, isTerminal, type ControlRequest, type Run } from '../model/run.ts'
-import { assertLegal, isParkedBy, objection, type ChildStart, type Transition } from '../model/transition.ts'
+import { assertLegal, isParkedBy, objection, type Outbound, type Transition } from '../model/transition.ts'
 import type { UnitOfWork } from './messages/unit-of-work.ts'
 
 export type Committed =
@@ -37,6 +37,8 @@ export type Committed =
   | { readonly outcome: 'refused'; readonly reason: Exclude<Refusal, 'cancelling'> }
   /** `controlRequest` has the reason, as far as one was given. */
   | { readonly outcome: 'refused'; readonly reason: 'cancelling'; readonly controlRequest: ControlRequest | null }
+
+export type Success = Extract<Committed, { readonly outcome: 'committed' }>
 
 /**
  * `not-found`: no such run. `lease-lost`: another session holds the run, or none. `stale`: the writer may write, but the
@@ -128,16 +130,10 @@ function repeated(work: CommitReads, run: Run, transition: Transition): Committe
   if (last === undefined) return refused('stale')
   const isHeld = holds(run, guard.lease)
   const controlRequest = isHeld ? copied(run.controlRequest) : null
-  return {
-    outcome: 'committed',
-    seq,
-    at: last.at,
-    inbox: run.inbox,
-    released: status !== null && !isHeld,
-    controlRequest,
-    ...leasedOf(work, outbound?.starts),
-    ...(settles === null ? {} : { settled: settledBefore(work, settles) }),
-  }
+  const released = status !== null && !isHeld
+  const answer: Success = { outcome: 'committed', seq, at: last.at, inbox: run.inbox, released, controlRequest }
+  const whole = withLeased(work, answer, outbound)
+  return settles === null ? whole : { ...whole, settled: settledBefore(work, settles) }
 }
 
 /**
@@ -150,18 +146,22 @@ function settledBefore(work: CommitReads, settles: Transition): Committed {
   const seq = guard.seq + append.length
   const last = work.entryAt(runId, seq)
   if (last === undefined || work.entryAt(runId, guard.seq + 1)?.transition !== id) return refused('stale')
-  const leased = leasedOf(work, settles.outbound?.starts)
-  return { outcome: 'committed', seq, at: last.at, inbox: 0, released: true, controlRequest: null, ...leased }
+  const answer: Success = { outcome: 'committed', seq, at: last.at, inbox: 0, released: true, controlRequest: null }
+  return withLeased(work, answer, settles.outbound)
 }
 
-/** The children of a transition that are leased as their starts asked. Where one is locked, the whole is answered as busy. */
-export function leasedOf(work: CommitReads, starts: readonly ChildStart[] = []): { readonly leased?: readonly Run[] } {
-  const leased = starts.flatMap(({ run: { id, lease } }) => {
+/**
+ * The answer with the children that are leased as their starts asked. Where one is locked, the whole is answered as busy. Most
+ * transitions start none, and get the answer as it is: to copy each took 208 bytes of 5,958 a step in memory.
+ */
+export function withLeased(work: CommitReads, answer: Success, outbound: Outbound | null | undefined): Success {
+  if (outbound === null || outbound === undefined || outbound.starts.length === 0) return answer
+  const leased = outbound.starts.flatMap(({ run: { id, lease } }) => {
     if (lease === null) return []
     const run = work.run(id)
     return run !== undefined && holds(run, lease) ? [run] : []
   })
-  return leased.length === 0 ? {} : { leased }
+  return leased.length === 0 ? answer : { ...answer, leased }
 }
 
 function refused(reason: Exclude<Refusal, 'cancelling'>): Committed {
