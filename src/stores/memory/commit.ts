@@ -65,7 +65,11 @@ export class MemoryWork extends MemoryStartWork implements StartWork, StartingWo
   }
 }
 
-export function commitOne(unitOfWork: MemoryWork, transition: Transition): Committed {
+export function commitAll(unitOfWork: MemoryWork, transitions: readonly Transition[]): readonly Committed[] {
+  return transitions.map((transition) => commitOne(unitOfWork, transition))
+}
+
+function commitOne(unitOfWork: MemoryWork, transition: Transition): Committed {
   const row = unitOfWork.tables.rows.get(transition.runId)
   return judge(unitOfWork, row, transition) ?? commit(unitOfWork, row as Row, transition)
 }

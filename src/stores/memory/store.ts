@@ -54,7 +54,7 @@ import type {
   StoreSecrets,
 } from '../../store.ts'
 import { checkStore } from './check.ts'
-import { MemoryWork, commitOne } from './commit.ts'
+import { MemoryWork, commitAll } from './commit.ts'
 import { firstIsolated, nextDue, nextDueIsolated, ReadyTurns } from './tables/queues.ts'
 import type { Row } from './tables/row.ts'
 import { Tables } from './tables/tables.ts'
@@ -139,10 +139,14 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
     })
   }
 
-  async commit(transitions: readonly Transition[]): Promise<readonly Committed[]> {
-    this.assertOpen()
-    const unitOfWork = this.work()
-    return transitions.map((transition) => commitOne(unitOfWork, transition))
+  /** No async function, unlike all others: a suspended call with every step took 174 bytes of 5,958. */
+  commit(transitions: readonly Transition[]): Promise<readonly Committed[]> {
+    try {
+      this.assertOpen()
+      return Promise.resolve(commitAll(this.work(), transitions))
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   async deliver(messages: readonly (NewMessage | NewBroadcast)[]): Promise<readonly Delivered[]> {
