@@ -18,6 +18,21 @@ it('goes on from what the store answered, in whole milliseconds and never rounde
   expect(clock.now()).toBe(70_009)
 })
 
+it('counts from the first of several answers with one time, and anew once it has gone past it', () => {
+  const local = new ManualClock()
+  const clock = new StoreClock(local)
+  clock.observe(70_000)
+  local.advance(0.6)
+  clock.observe(70_000)
+  local.advance(0.6)
+  expect(clock.now()).toBe(70_001)
+  clock.observe(70_000)
+  local.advance(0.6)
+  expect(clock.now()).toBe(70_001)
+  local.advance(0.6)
+  expect(clock.now()).toBe(70_001)
+})
+
 it('is never ahead of the store, however late its answers arrive', () => {
   const local = new ManualClock()
   const clock = new StoreClock(local)
