@@ -18,8 +18,8 @@ export class Scope {
   nth = 0
   private readonly prefix: string
   // Steps are counted by their names alone: no text is made of kind and name with each of them.
-  private steps: Map<string, number> | null = null
-  private others: Map<string, number> | null = null
+  private steps: Map<string, Tally> | null = null
+  private others: Map<string, Tally> | null = null
 
   constructor(prefix = '') {
     this.prefix = prefix
@@ -27,25 +27,34 @@ export class Scope {
 
   /** The identity of the next call of that name. Kinds are counted apart, so a step and a wait may share a name. */
   next(kind: ScopeKind, name: string): string {
-    const nth =
-      kind === 'step' ? this.count((this.steps ??= new Map<string, number>()), name) : this.countOther(kind, name)
-    const escaped = escapeName(name)
-    return nth === 1 ? this.prefix + escaped : `${this.prefix}${escaped}#${nth}`
-  }
-
-  private countOther(kind: ScopeKind, name: string): number {
-    return this.count((this.others ??= new Map<string, number>()), `${kind} ${name}`)
-  }
-
-  private count(counts: Map<string, number>, key: string): number {
-    this.nth = (counts.get(key) ?? 0) + 1
-    counts.set(key, this.nth)
-    return this.nth
+    const tally =
+      kind === 'step'
+        ? tallyOf((this.steps ??= new Map<string, Tally>()), name, name)
+        : tallyOf((this.others ??= new Map<string, Tally>()), `${kind} ${name}`, name)
+    tally.count += 1
+    this.nth = tally.count
+    return tally.count === 1 ? this.prefix + tally.escaped : `${this.prefix}${tally.escaped}#${tally.count}`
   }
 
   child(name: string): Scope {
     return new Scope(`${this.next('branch', name)}/`)
   }
+}
+
+/** How many calls of a name there were. In a loop the name is escaped once. */
+class Tally {
+  count = 0
+  readonly escaped: string
+
+  constructor(name: string) {
+    this.escaped = escapeName(name)
+  }
+}
+
+function tallyOf(tallies: Map<string, Tally>, key: string, name: string): Tally {
+  let tally = tallies.get(key)
+  if (tally === undefined) tallies.set(key, (tally = new Tally(name)))
+  return tally
 }
 
 /** The identity of the wait for a child that must have ended before its parent does. */
