@@ -208,7 +208,9 @@ class Simulation implements Surroundings {
   private get isAtRest(): boolean {
     if (!this.operator.isDone) return false
     for (const { run } of this.checker.runs.values()) {
-      if (!isTerminal(run.status) && run.deletedAt === null && !isOfInstances(run.type)) return false
+      // A removed run goes on until its holder leaves it.
+      const isRemoved = run.deletedAt !== null && run.session === null
+      if (!isTerminal(run.status) && !isRemoved && !isOfInstances(run.type)) return false
     }
     return this.checker.choresLeft.length === 0 && this.instances?.isAtRest !== false
   }
