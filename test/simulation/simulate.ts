@@ -159,7 +159,9 @@ class Simulation implements Surroundings {
     if (isBroken()) return
     this.checker.checkFleet()
     this.heal()
-    const boundMs = scenario.programs.reduce((sum, program) => sum + longestMs(program), graceMs)
+    // Strangers who want one row wait for one another, and may have it long after they came.
+    const lockedMs = scenario.strangers.reduce((sum, { ms }) => sum + ms, 0)
+    const boundMs = scenario.programs.reduce((sum, program) => sum + longestMs(program), graceMs + lockedMs)
     const until = world.now + boundMs
     do {
       await world.run(() => isBroken() || this.isAtRest, until)
