@@ -79,7 +79,8 @@ export class Answers {
       if (was.run.seq !== guard.seq) this.fail('fence', run, `seq ${guard.seq}, but it was ${was.run.seq}`)
       if (run.seq !== was.run.seq + append.length)
         this.fail('all_or_nothing', run, `${append.length} entries were sent`)
-      const isParked = run.status === 'waiting'
+      // Another run of the same batch may have notified it, and so have woken it.
+      const isParked = run.status === 'waiting' && run.readiness !== 'ready'
       const isUnread = parkIf !== null && isUnseen(kept, parkIf)
       if (isParked && isUnread) this.fail('no_lost_wakeup', run, 'parked unread')
       if (answer.released !== (run.session === null)) this.fail('answers_in_order', run, `released ${answer.released}`)

@@ -174,8 +174,9 @@ class Simulation implements Surroundings {
     if (isBroken()) return
     checkEnd(scenario, this.checker, this.effects, operator)
     this.instances?.checkEnd()
-    await this.accounts?.checkEnd()
     this.checker.checkFeed(await this.readFeed())
+    // Time passes while states are read.
+    await this.accounts?.checkEnd()
   }
 
   /** Everything that the feed lists, when nobody writes any more. */
