@@ -5,6 +5,7 @@ import type { Entry } from '../../src/core/model/entry.ts'
 import { holds, isTerminal } from '../../src/core/model/run.ts'
 import type { Transition } from '../../src/core/model/transition.ts'
 import type { Committed, Started } from '../../src/store.ts'
+import { accountCanaries } from './account-canaries.ts'
 import { engineCanaries } from './engine-canaries.ts'
 import { exchangeCanaries } from './exchange-canaries.ts'
 import { feedCanaries } from './feed-canaries.ts'
@@ -236,6 +237,7 @@ export const canaries: readonly Canary[] = [
   ...engineCanaries,
   ...feedCanaries,
   ...instanceCanaries,
+  ...accountCanaries,
   ...planCanaries,
   { name: 'no-fence', bug: 'a stale lease may write', budget: 1_200, mutation: noFence },
   { name: 'stale-accepted', bug: 'a write goes wherever the journal is by now', budget: 600, mutation: staleAccepted },

@@ -6,7 +6,8 @@ import type { Entry } from '../../src/core/model/entry.ts'
 import { isHoldfastError } from '../../src/core/errors/error.ts'
 import type { Message } from '../../src/core/model/message.ts'
 import { isTerminal, mayMove, type Run } from '../../src/core/model/run.ts'
-import type { BeatRequest, Change, ClaimRequest, Store } from '../../src/store.ts'
+import { matching } from '../../src/core/rules/find.ts'
+import type { BeatRequest, Change, ClaimRequest, RunFilter, Store } from '../../src/store.ts'
 import { MemoryStore } from '../../src/stores/memory/store.ts'
 import type { ReadCommittedStore } from '../read-committed/store.ts'
 import type { TakenMessage } from '../../src/core/invariants/invariant.ts'
@@ -28,7 +29,7 @@ import type { Topics } from '../../src/stores/memory/tables/topics.ts'
 import type { Facts } from './effects.ts'
 import type { Violation } from '../../src/testing/invariants/index.ts'
 import { GivenPositions } from './given-positions.ts'
-import { isSame, numberIn, waitsForOthers } from './seen-run.ts'
+import { isRewritten, isSame, numberIn, waitsForOthers } from './seen-run.ts'
 
 export interface Known extends RunState {
   /** The numbers of the results that are recorded. */
@@ -88,6 +89,15 @@ export class Checker implements Facts {
 
   run(id: string): Kept | undefined {
     return this.runs.get(id)
+  }
+
+  /** The runs that a query finds, as the store has them now. */
+  find(filter: RunFilter): readonly Run[] {
+    this.catchUp()
+    return matching(
+      [...this.runs.values()].map(({ run }) => run),
+      filter,
+    )
   }
 
   readonly report = (violation: Violation): void => {
@@ -155,7 +165,7 @@ export class Checker implements Facts {
       return
     }
     const before = kept.run
-    if (isSame(before, run) && kept.entries.length === row.entries.length && !this.isRewritten(kept, row)) {
+    if (isSame(before, run) && kept.entries.length === row.entries.length && !isRewritten(kept, row)) {
       // A chore settles what a run has left unread, and changes nothing else of it.
       if (method === 'doChores' && kept.messages.length > 0) {
         kept.messages = row.messages()
@@ -166,7 +176,7 @@ export class Checker implements Facts {
     const seqBefore = kept.entries.length
     const { messages, taken } = kept
     const stateBefore: RunState = { run: before, entries: kept.entries.slice(), messages, taken }
-    if (this.isRewritten(kept, row)) this.fail('history_append_only', run, 'an entry was replaced or taken away')
+    if (isRewritten(kept, row)) this.fail('history_append_only', run, 'an entry was replaced or taken away')
     this.adopt(kept, row, now)
     this.checkState(run, kept.entries)
     this.checkMove(before, run, kept.entries.slice(seqBefore), method, request, now)
@@ -218,12 +228,6 @@ export class Checker implements Facts {
   /** A projection has seen every entry of those that ask for that, once and in order, and nothing of the others. */
   checkFeed(changes: readonly Change[]): void {
     for (const violation of checkFeed(changes, [...this.runs.values()])) this.report(violation)
-  }
-
-  private isRewritten({ entries }: Kept, row: Lying): boolean {
-    if (row.entries.length < entries.length) return true
-    for (let index = 0; index < entries.length; index += 1) if (entries[index] !== row.entries[index]) return true
-    return false
   }
 
   private adopt(kept: Kept, row: Lying, now: number): void {
@@ -300,7 +304,9 @@ export class Checker implements Facts {
     this.checkToken(before, after, method)
     if (after.session !== null && after.session !== before.session) this.checkLeased(before, after, request, now)
     if (before.session !== null && before.session !== after.session) this.checkUnleased(before, after, method, now)
-    if (before.base !== after.base && appended.at(-1)?.kind !== 'continued') this.fail('base_moves_on', after, method)
+    const moved = after.base === before.base ? null : appended.find(({ seq }) => seq === after.base)
+    const isMove = moved === null || moved?.kind === 'snapshot' || appended.at(-1)?.kind === 'continued'
+    if (!isMove) this.fail('base_moves_on', after, method)
     const isKept = before.session === after.session && before.session !== null && method !== 'control'
     if (isKept && before.controlRequest !== null && after.controlRequest === null)
       this.fail('control_request_is_kept', after, `gone with ${method}`)

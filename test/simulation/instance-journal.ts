@@ -1,6 +1,7 @@
 // The journal of an instance of the simulation: commands that it knows, effects that it has asked for, and their outcomes.
 
 import type { Draft, Entry } from '../../src/core/model/entry.ts'
+import { isOfAccounts } from './account.ts'
 import { effectType } from '../../src/core/rules/effect-type.ts'
 import type { Message } from '../../src/core/model/message.ts'
 import type { RunStatus } from '../../src/core/model/run.ts'
@@ -15,8 +16,9 @@ export const selectors = [
   { type: effectType(decider, 'act'), version: 1 },
 ] as const
 
+/** Runs of no program: instances and their effects. */
 export function isOfInstances(type: string): boolean {
-  return selectors.some((one) => one.type === type)
+  return selectors.some((one) => one.type === type) || isOfAccounts(type)
 }
 
 export interface Journal {

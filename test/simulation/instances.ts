@@ -18,6 +18,7 @@ import {
   type Journal,
   type PlannedEffect,
 } from './instance-journal.ts'
+import { firstAccountSeed } from './accounts.ts'
 import { epoch, type Incarnation, type SimProcess } from './process.ts'
 import type { Scenario } from './scenario.ts'
 import type { World } from './world.ts'
@@ -336,7 +337,7 @@ export function instancesOf(
   processes: readonly SimProcess[],
   checker: Checker,
 ): Instances | null {
-  return seed < firstSeed ? null : new Instances(seed, world, processes, checker)
+  return seed < firstSeed || seed >= firstAccountSeed ? null : new Instances(seed, world, processes, checker)
 }
 
 async function read(line: Store, runId: string): Promise<Journal> {

@@ -7,9 +7,10 @@
 import { createScopes } from '../../src/async-scopes.ts'
 import type { Cancel, Ports } from '../../src/core/runtime/ports.ts'
 import { HoldfastError, isHoldfastError } from '../../src/core/errors/error.ts'
-import type { Lease } from '../../src/core/model/run.ts'
+import type { Definition } from '../../src/core/definition/definition.ts'
+import type { Lease, Run } from '../../src/core/model/run.ts'
 import { createHoldfast, type Holdfast } from '../../src/holdfast.ts'
-import type { Claimed, Hint, Started, Store } from '../../src/store.ts'
+import type { Claimed, Committed, Hint, Started, Store } from '../../src/store.ts'
 import { systemDigest } from '../../src/system.ts'
 import { Draw } from './draw.ts'
 import { programWorkflows, type Stagehand } from './program.ts'
@@ -22,6 +23,9 @@ export const epoch = 1_893_456_000_000
 /** Every call is followed. All processes share them: each would cost every promise of all that come after it. */
 export const scopes = createScopes({ callsOfName: Infinity })
 
+/** What goes from a process to the store. */
+export type SimMethod = keyof Store | 'find'
+
 /** What a process needs of the simulation that it lives in. */
 export interface Surroundings {
   readonly seed: number
@@ -30,9 +34,12 @@ export interface Surroundings {
   /** What goes wrong with the next call; null if nothing does. */
   fault(): FaultKind | null
   /** The request has reached the store. */
-  perform(by: Incarnation, method: keyof Store, request: readonly unknown[]): Promise<unknown>
+  perform(by: Incarnation, method: SimMethod, request: readonly unknown[]): Promise<unknown>
   listen(onHint: (hint: Hint) => void): Promise<() => void>
   stagehand(of: Incarnation): Stagehand
+  readonly hasDeciders: boolean
+  /** The deciders of a process, in seeds that have some. */
+  deciders(of: Incarnation): readonly Definition[]
   /** Rejects an answer that nobody will get, when everything heals. */
   onHeal(call: () => void): void
   restarted(): void
@@ -105,7 +112,7 @@ export class SimProcess {
   private async open(incarnation: Incarnation): Promise<void> {
     const { swarm } = this.around
     const { clock, turns, random, logger } = this.ports(incarnation)
-    const workflows = programWorkflows(this.around.stagehand(incarnation))
+    const workflows = [...programWorkflows(this.around.stagehand(incarnation)), ...this.around.deciders(incarnation)]
     const store = this.connect(incarnation)
     incarnation.line = store
     const holdfast = await createHoldfast({ store, workflows, logger, ports: { clock, turns, random, scopes } })
@@ -158,7 +165,7 @@ export class SimProcess {
   private connect(incarnation: Incarnation): Store {
     const { swarm } = this.around
     const call =
-      (method: keyof Store) =>
+      (method: SimMethod) =>
       (...request: unknown[]): Promise<never> =>
         this.call(incarnation, method, request) as Promise<never>
     return {
@@ -178,6 +185,8 @@ export class SimProcess {
       changes: call('changes'),
       listen: (onHint) => this.listen(incarnation, onHint),
       close: () => Promise.resolve(),
+      // Deciders look for their instances.
+      ...(this.around.hasDeciders ? { find: call('find'), count: call('find') } : {}),
     }
   }
 
@@ -202,7 +211,7 @@ export class SimProcess {
     })
   }
 
-  private call(incarnation: Incarnation, method: keyof Store, given: readonly unknown[]): Promise<unknown> {
+  private call(incarnation: Incarnation, method: SimMethod, given: readonly unknown[]): Promise<unknown> {
     const { around } = this
     const { world, swarm } = around
     const request = world.trace.carry(given)
@@ -246,17 +255,27 @@ export class SimProcess {
 }
 
 /** Takes note of the leases in an answer. */
-function learn({ leases }: Incarnation, method: keyof Store, answer: unknown): void {
-  const runs =
-    method === 'claim'
-      ? (answer as Claimed).runs
-      : method === 'start'
-        ? (answer as readonly Started[]).filter(({ created }) => created).map(({ run }) => run)
-        : []
+function learn({ leases }: Incarnation, method: SimMethod, answer: unknown): void {
+  const runs = leasedBy(method, answer)
   for (const { id, session, token } of runs) if (session !== null) leases.set(id, { session, token })
 }
 
-function unavailable(method: keyof Store, fault: FaultKind | null): HoldfastError {
+function leasedBy(method: SimMethod, answer: unknown): readonly Run[] {
+  switch (method) {
+    case 'claim':
+      return (answer as Claimed).runs
+    case 'start':
+      return (answer as readonly Started[]).flatMap(({ created, run, leased = [] }) =>
+        created ? [run, ...leased] : [],
+      )
+    case 'commit':
+      return (answer as readonly Committed[]).flatMap((one) => (one.outcome === 'committed' ? (one.leased ?? []) : []))
+    default:
+      return []
+  }
+}
+
+function unavailable(method: SimMethod, fault: FaultKind | null): HoldfastError {
   return new HoldfastError('STORE_UNAVAILABLE', `The store did not answer ${method}.`, { details: { fault } })
 }
 

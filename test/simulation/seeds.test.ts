@@ -2,6 +2,7 @@
 // does the same for any number, on all processors, and shrinks what fails.
 
 import { describe, expect, it } from 'vitest'
+import { firstAccountSeed } from './accounts.ts'
 import { simulateBatch } from './batch.ts'
 import { firstSeed } from './instances.ts'
 import { drawScenario } from './nemesis.ts'
@@ -32,6 +33,15 @@ describe('simulated seeds', () => {
     'IF-C1 IF-C4 IF-E3 inputs that anyone decides, and effects that settle, lose nothing and happen once',
     async () => {
       const tally = await simulateBatch({ from: firstSeed, seeds: Math.ceil(seeds / 4), twice: true })
+      expect(tally.failures.map(({ seed, violations }) => `${violations[0]?.name}: ${replayCommand(seed)}`)).toEqual([])
+    },
+    patienceMs,
+  )
+
+  it(
+    'IF-A4 IF-C1 IF-U2 IF-W2 IF-W5 deciders decide each command once, fire each timer once and in time, and are the fold of their journals',
+    async () => {
+      const tally = await simulateBatch({ from: firstAccountSeed, seeds: Math.ceil(seeds / 8), twice: true })
       expect(tally.failures.map(({ seed, violations }) => `${violations[0]?.name}: ${replayCommand(seed)}`)).toEqual([])
     },
     patienceMs,

@@ -51,3 +51,14 @@ export function isSame(a: Run, b: Run): boolean {
     a.expiresAt === b.expiresAt
   )
 }
+
+/** Whether an entry that was seen was replaced or taken away. */
+export function isRewritten({ entries }: HasEntries, row: HasEntries): boolean {
+  if (row.entries.length < entries.length) return true
+  for (let index = 0; index < entries.length; index += 1) if (entries[index] !== row.entries[index]) return true
+  return false
+}
+
+interface HasEntries {
+  readonly entries: readonly Entry[]
+}

@@ -4,7 +4,8 @@
 import { defaultPageLimits } from '../../src/core/model/chore.ts'
 import { tinyPages } from './tiny-pages.ts'
 import { isTerminal } from '../../src/core/model/run.ts'
-import type { Change, Hint, Store } from '../../src/store.ts'
+import type { Definition } from '../../src/core/definition/definition.ts'
+import type { Change, Hint, RunFilter, Store } from '../../src/store.ts'
 import type { Mutation as PlanMutation } from '../read-committed/database/call.ts'
 import { createReadCommittedStore } from '../read-committed/store.ts'
 import { MemoryStore } from '../../src/stores/memory/store.ts'
@@ -15,12 +16,14 @@ import { Effects } from './effects.ts'
 import { longestMs } from './interpreter.ts'
 import { Operator } from './operator.ts'
 import { forbidAmbient } from './ambient-guard.ts'
-import { epoch, SimProcess, type Incarnation, type Surroundings } from './process.ts'
+import { epoch, SimProcess, type Incarnation, type SimMethod, type Surroundings } from './process.ts'
 import type { Stagehand } from './program.ts'
 import { faultKinds, type Blow, type FaultKind, type Isolation, type Scenario, type Swarm } from './scenario.ts'
 import { instancesOf, type Instances } from './instances.ts'
+import { accountsOf, type SimAccounts } from './accounts.ts'
 import { isOfInstances } from './instance-journal.ts'
 import { Strangers } from './strangers.ts'
+import { short, shown } from './story-text.ts'
 import { Trace } from './trace.ts'
 import { checkEnd } from './final-checks.ts'
 import type { Violation } from '../../src/testing/invariants/index.ts'
@@ -102,6 +105,7 @@ class Simulation implements Surroundings {
   private readonly processes: readonly SimProcess[]
   private readonly operator: Operator
   private readonly instances: Instances | null
+  private readonly accounts: SimAccounts | null
   private readonly faultDraw: Draw
   private readonly faults: Record<FaultKind, number> = { before: 0, after: 0, slow: 0, lost: 0 }
   private readonly healings: (() => void)[] = []
@@ -141,6 +145,7 @@ class Simulation implements Surroundings {
     this.processes = skews.map((skew, index) => new SimProcess(this, index, index < workers, skew))
     this.operator = new Operator(scenario, this.world, this.processes, this.checker)
     this.instances = instancesOf(scenario, this.world, this.processes, this.checker)
+    this.accounts = accountsOf(scenario, this.world, this.processes, this.checker, this.effects)
   }
 
   async run(): Promise<void> {
@@ -172,6 +177,8 @@ class Simulation implements Surroundings {
     checkEnd(scenario, this.checker, this.effects, operator)
     this.instances?.checkEnd()
     this.checker.checkFeed(await this.readFeed())
+    // Time passes while states are read.
+    await this.accounts?.checkEnd()
   }
 
   /** Everything that the feed lists, when nobody writes any more. */
@@ -214,7 +221,9 @@ class Simulation implements Surroundings {
       const isRemoved = run.deletedAt !== null && run.session === null
       if (!isTerminal(run.status) && !isRemoved && !isOfInstances(run.type)) return false
     }
-    return this.checker.choresLeft.length === 0 && this.instances?.isAtRest !== false
+    return (
+      this.checker.choresLeft.length === 0 && this.instances?.isAtRest !== false && this.accounts?.isAtRest !== false
+    )
   }
 
   private changed(): void {
@@ -285,9 +294,10 @@ class Simulation implements Surroundings {
     return null
   }
 
-  async perform(by: Incarnation, method: keyof Store, request: readonly unknown[]): Promise<unknown> {
+  async perform(by: Incarnation, method: SimMethod, request: readonly unknown[]): Promise<unknown> {
     const { store, checker, world } = this
     this.storeCalls += 1
+    if (method === 'find') return checker.find(request[0] as RunFilter)
     checker.sent(method, request)
     try {
       const call = store[method] as (...given: readonly unknown[]) => Promise<unknown>
@@ -325,6 +335,14 @@ class Simulation implements Surroundings {
 
   restarted(): void {
     this.restarts += 1
+  }
+
+  get hasDeciders(): boolean {
+    return this.accounts !== null
+  }
+
+  deciders(of: Incarnation): readonly Definition[] {
+    return this.accounts === null ? [] : [this.accounts.definition(of, this.stagehand(of))]
   }
 
   stagehand(of: Incarnation): Stagehand {
@@ -376,18 +394,4 @@ class Simulation implements Surroundings {
       },
     }
   }
-}
-
-function short(id: string): string {
-  return id.slice(-6)
-}
-
-const mostShown = 400
-
-function shown(value: unknown): string {
-  const text = JSON.stringify(value) ?? 'undefined'
-  const plain = text.replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-([0-9a-f]{12})/g, (_, tail: string) =>
-    tail.slice(-6),
-  )
-  return plain.length > mostShown ? `${plain.slice(0, mostShown)}…` : plain
 }

@@ -111,6 +111,8 @@ export class Strangers {
 
   /** A session that found nothing but what others hold does not ask again and again. */
   private countPauses({ session, limit }: ClaimRequest, { runs, more, nextDue, now }: Claimed): void {
+    // Where there is work to be found, those who bring it also call for claims.
+    if (runs.length > 0) this.emptyHanded.delete(session)
     const isLeft = more || (nextDue !== null && nextDue <= now)
     if (!isLeft || limit === 0 || runs.length > 0) return
     const times = (this.emptyHanded.get(session) ?? []).filter((at) => at > now - contended.withinMs)

@@ -43,6 +43,28 @@ export async function executeInTransaction(
   assertNotPure('holdfast.using(tx).execute()')
   const checked = await checkedInput(engine, { decider, input, options, call: 'execute()' })
   await engine.learnTime()
+  return inTurn(tx, () => executeChecked(engine, { store, tx }, checked))
+}
+
+/** The last call of each transaction. */
+const last = new WeakMap<object, Promise<unknown>>()
+
+/** Calls that are not awaited follow each other: two that read one instance at the same time would write the same entries. */
+function inTurn<Result>(tx: unknown, call: () => Promise<Result>): Promise<Result> {
+  if (typeof tx !== 'object' || tx === null) return call()
+  const turn = (last.get(tx) ?? Promise.resolve()).then(call)
+  last.set(
+    tx,
+    turn.catch(() => undefined),
+  )
+  return turn
+}
+
+async function executeChecked(
+  engine: Engine,
+  { store, tx }: { readonly store: TransactionStore; readonly tx: unknown },
+  checked: CheckedInput,
+): Promise<Executed> {
   const { type } = checked.definition
   const own = begunIn(tx)
   const name = `${type}\n${checked.id}`

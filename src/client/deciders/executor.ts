@@ -12,7 +12,7 @@ export interface ExecuteOptions extends AbortOption {
   readonly commandId?: string
   /**
    * How long to wait for another process that holds the instance. Then the call is rejected with EXECUTE_TIMEOUT; the input
-   * lies in the mailbox and will be decided. Without effect in a transaction, which never waits. @default '1 min'
+   * lies in the mailbox and will be decided. A store that does not answer, because the row is locked, has five seconds more. Without effect in a transaction, which never waits. @default '1 min'
    */
   readonly timeout?: Duration
 }

@@ -165,6 +165,8 @@ export class Batch {
   }
 
   private message({ id, read }: Extract<Offer, { kind: 'message' }>): Answer {
+    // The end is the last entry: it settles what is left in the mailbox.
+    if (this.fold.hasEnded) return { outcome: 'already-completed' }
     const from = { kind: 'message', id } as const
     let input: unknown
     const answer =

@@ -4,6 +4,7 @@ import type { Accepted, Answer, DeciderDefinition } from '../../core/definition/
 import type { Transition } from '../../core/model/transition.ts'
 import type { CachedInstance } from './cached-instance.ts'
 import type { DecidingEngine } from './deciding-engine.ts'
+import type { LateCalls } from './late-calls.ts'
 
 /** The answer to a caller. An input that failed is an error. */
 export type InputAnswer = Accepted | Extract<Answer, { outcome: 'rejected' | 'already-completed' }>
@@ -23,6 +24,8 @@ export interface Call {
   /** How long its caller waits for a holder of the run, and when that is over in the time of this process. */
   readonly timeoutMs: number
   readonly until: number
+  /** Its caller has an answer: nothing is sent for it any more. */
+  isGivenUp: boolean
   readonly resolve: (answer: InputAnswer) => void
   readonly reject: (error: unknown) => void
 }
@@ -32,6 +35,7 @@ export interface DecidingActor {
   readonly definition: DeciderDefinition
   readonly id: string
   readonly bytes: number
+  readonly late: LateCalls
   /** What is known of the instance; null while it was not read, or is not to be trusted. */
   cached: CachedInstance | null
   /** Calls back with the instance as the store has it, null if there is none, while nothing is pending. */

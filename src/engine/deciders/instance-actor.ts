@@ -30,6 +30,7 @@ import { expectWorker } from './expect-worker.ts'
 import { hostOf, type DecidingEngine } from './deciding-engine.ts'
 import { beginInstance, rejectFirst } from './begin-instance.ts'
 import { whenHeld } from './held-instance.ts'
+import { LateCalls } from './late-calls.ts'
 import { MailboxPath } from './mailbox-path.ts'
 
 /** The end of an effect, with which the instance decides its outcome. */
@@ -70,6 +71,7 @@ export class InstanceActor implements DecidingActor {
   cached: CachedInstance | null = null
   private queue: Item[] = []
   private isWorking = false
+  readonly late: LateCalls
   private readonly mailbox: MailboxPath
   private readonly keeper: InstanceKeeper
 
@@ -78,6 +80,7 @@ export class InstanceActor implements DecidingActor {
     this.definition = definition
     this.id = id
     this.keeper = keeper
+    this.late = new LateCalls(this)
     this.mailbox = new MailboxPath(this)
   }
 
@@ -91,9 +94,8 @@ export class InstanceActor implements DecidingActor {
 
   execute({ input, command, timeoutMs }: Input): Promise<InputAnswer> {
     const until = this.engine.ports.clock.monotonic() + timeoutMs
-    return new Promise((resolve, reject) =>
-      this.add({ kind: 'call', input, command, timeoutMs, until, resolve, reject }),
-    )
+    const given = { kind: 'call', input, command, timeoutMs, until, isGivenUp: false } as const
+    return new Promise((resolve, reject) => this.add(this.late.watched({ ...given, resolve, reject })))
   }
 
   /** Commits the end of an effect, and with it what the instance decides, if it can be decided now. */
@@ -146,7 +148,7 @@ export class InstanceActor implements DecidingActor {
       }
       const end = this.queue.findIndex(({ kind }) => kind !== 'call')
       const calls = this.queue.splice(0, end === -1 ? this.queue.length : end) as Call[]
-      await this.decideAll(calls)
+      await this.decideAll(calls.filter(({ isGivenUp }) => !isGivenUp))
     }
     this.isWorking = false
     if (this.isIdle) this.keeper.rested(this)
@@ -172,7 +174,7 @@ export class InstanceActor implements DecidingActor {
         const isBlocked = done === 'held' && (await whenHeld(this, open, held)) === 'mailbox'
         if (isBlocked || stale >= mostStale) return await this.mailbox.send(open)
         if (typeof done === 'number') {
-          open = open.slice(done)
+          open = open.slice(done).filter(({ isGivenUp }) => !isGivenUp)
           stale = 0
           pause = createBackoff(this.engine.ports, rivalPauses)
         }

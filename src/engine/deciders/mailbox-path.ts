@@ -51,6 +51,7 @@ export class MailboxPath {
     const { outcome } = await engine.send(message)
     if (outcome === 'full') throw inputsFull(engine.limits, actor.definition.type, actor.id)
     if (outcome === 'delivered' || outcome === 'queued') {
+      actor.late.done(call)
       const others = this.waiting.get(command)
       if (others === undefined) this.waiting.set(command, [call])
       else others.push(call)
@@ -146,7 +147,10 @@ export class MailboxPath {
   private decideHere(): void {
     const calls = [...this.waiting.values()].flat()
     this.waiting.clear()
-    for (const call of calls) this.actor.add(call)
+    for (const call of calls) {
+      this.actor.late.watch(call)
+      this.actor.add(call)
+    }
   }
 
   private fail(error: unknown): void {

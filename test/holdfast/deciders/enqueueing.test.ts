@@ -73,6 +73,26 @@ describe.each(everyStore)('enqueue on $name', ({ make }) => {
     expect(outcomes).toEqual(['accepted', 'accepted', 'failed', 'rejected', 'accepted', 'failed'])
   })
 
+  it('IF-E7 drops inputs that were enqueued behind the end, whose entry stays the last', async () => {
+    const { open } = await make()
+    const order = orderOf()
+    const [client, worker] = [await open({ workflows: [order] }), await open({ workflows: [order] })]
+    await client.execute(order, create)
+    const abandon = { type: 'Abandon', orderId: '1' } as const
+    for (const input of [abandon, note('late'), abandon]) await client.enqueue(order, input)
+    await client.enqueue(order, note('again'), { commandId: 'again' })
+    const instance = await client.instance(order, '1')
+    await worker.work()
+    expect(await instance.result()).toMatchObject({ status: 'expired', notes: [] })
+    expect((await client.journal(instance.id)).map(({ kind }) => kind).slice(-3)).toEqual([
+      'input',
+      'event',
+      'succeeded',
+    ])
+    expect((await client.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect(await client.execute(order, note('again'), { commandId: 'again' })).toEqual({ outcome: 'already-completed' })
+  })
+
   it('leaves nothing of a first input that is rejected', async () => {
     const { open } = await make()
     const order = orderOf()

@@ -75,9 +75,26 @@ describe('an input', () => {
     expect(rig.execute(close).outcome).toBe('accepted')
     expect(rig.story()).toEqual(['started, input Close, event Closed, succeeded'])
     expect(rig.execute(close)).toEqual({ outcome: 'already-completed' })
-    expect(rig.offer({ kind: 'message', id: 'm', at: 0, read: () => close })).toMatchObject({ takes: ['m'] })
+    const late = { kind: 'message', id: 'm', at: 0, read: () => close } as const
+    expect(rig.offer(late, late)).toMatchObject({
+      append: [],
+      takes: [],
+      answers: [{ outcome: 'already-completed' }, {}],
+    })
     expect(calls).toBe(1)
-    expect(rig.story().slice(1)).toEqual(['input'])
+    expect(rig.story()).toHaveLength(1)
+  })
+
+  it('IF-E7 that comes with the one that ends it is not recorded: the end is the last entry', () => {
+    const rig = deciderRig(order)
+    rig.execute(create, 'create')
+    const message = (id: string, input: unknown) => ({ kind: 'message', id, at: 0, read: () => input }) as const
+    const damaged = { ...message('damaged', null), read: () => JSON.parse('{') as unknown }
+    const late = [message('late', note('late')), message('create', create), damaged]
+    const decided = rig.offer(message('end', on('Abandon')), ...late)
+    expect(decided.takes).toEqual(['end'])
+    expect(outcomes(decided)).toEqual(['accepted', ...late.map(() => 'already-completed')])
+    expect(rig.entries.at(-1)).toMatchObject({ kind: 'succeeded' })
   })
 
   it('that makes decide or evolve throw, or returns what cannot be recorded, fails alone and shows the input', () => {
