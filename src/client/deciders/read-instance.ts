@@ -1,8 +1,10 @@
 // Reads instances: the state from the fold that this process keeps of those in use, and events from their journals.
 
+import { isDecider, type DeciderDefinition, type DeciderModel } from '../../core/definition/decider-model.ts'
 import type { Definition } from '../../core/definition/definition.ts'
 import type { Entry } from '../../core/model/entry.ts'
 import { inputName, messagesAtOnce } from '../../core/model/message.ts'
+import type { Run } from '../../core/model/run.ts'
 import { mostEntries } from '../../core/model/transition.ts'
 import { checkOptions, shown } from '../../core/text/suggest.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
@@ -73,26 +75,37 @@ async function eventsOf(
   const bounds = { least: 0, most: Number.MAX_SAFE_INTEGER }
   checkWhole(after, `${call.slice(0, -1)}{ after })`, bounds)
   checkWhole(limit, `${call.slice(0, -1)}{ limit })`, { ...bounds, least: 1 })
-  const { type } = deciderOf(engine, decider)
+  const definition = deciderOf(engine, decider)
   const named = checkInstanceId(id)
   return abortable(call, abortSignal, async () => {
-    const run = await findInstanceRun(engine, type, named)
-    return run === null ? [] : readAll(engine, run.id, after, limit)
+    const run = await findInstanceRun(engine, definition.type, named)
+    return run === null ? [] : readAll(engine, { run, model: modelOf(engine, run, definition) }, { after, limit })
   })
 }
 
-async function readAll(engine: Engine, runId: string, after: number, limit: number): Promise<readonly HistoricEvent[]> {
-  const { payloads, store } = engine
+/** The code of the version of an instance; of the one that was asked for, if that is not here. */
+function modelOf({ registry }: Engine, { type, version }: Run, asked: DeciderDefinition): DeciderModel {
+  const own = registry.find(type, version)
+  return (own !== undefined && isDecider(own) ? own : asked).model
+}
+
+async function readAll(
+  { payloads, store }: Engine,
+  { run, model }: { readonly run: Run; readonly model: DeciderModel },
+  { after, limit }: { readonly after: number; readonly limit: number },
+): Promise<readonly HistoricEvent[]> {
   const events: HistoricEvent[] = []
   let cause: EventCause = { input: null, from: { kind: 'start' }, commandId: null }
   // The input of the first event may stand before the place where the caller begins: in the same transition.
-  for await (const { entries } of loadJournal(store, runId, { after: Math.max(0, after - mostEntries) })) {
+  for await (const { entries } of loadJournal(store, run.id, { after: Math.max(0, after - mostEntries) })) {
     for (const entry of entries) {
       if (entry.kind === 'input') cause = causeOf(entry)
       if (entry.kind !== 'event' || entry.seq <= after) continue
       const { seq, at, kind, name, data } = entry
-      const event = payloads.decode(await payloads.fetch(data), payloads.place(runId, seq, kind, name))
-      events.push({ seq, at: new Date(at), event, cause })
+      const text = await payloads.fetch(data)
+      const read = (): unknown => payloads.decode(text, payloads.place(run.id, seq, kind, name))
+      const event = model.readEvent({ ...entry, read }, run.idempotencyKey ?? run.id)
+      if (event !== null) events.push({ seq, at: new Date(at), event: event.event, cause })
       if (events.length === limit) return events
     }
   }

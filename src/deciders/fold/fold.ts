@@ -8,8 +8,8 @@ import { HoldfastError, messageOf } from '../../core/errors/error.ts'
 import type { InputMeta, InputSource } from '../../core/model/entry.ts'
 import { callPure } from '../../core/runtime/pure-call.ts'
 import { quotedText } from '../../core/text/printable.ts'
+import { readEvent, unreadable } from '../past/read-event.ts'
 import type { DeciderRules } from '../rules.ts'
-import { checkedEvent } from './checked-event.ts'
 import { frozen } from './freeze.ts'
 import type { JournalTexts, Read } from './journal-texts.ts'
 import { KnownCommands } from './known-commands.ts'
@@ -194,7 +194,9 @@ export class Fold {
   private evolved(entry: Extract<Read, { kind: 'event' }>): unknown {
     const { rules, texts } = this.options
     try {
-      const event = frozen(checkedEvent(rules, entry.meta, texts.decode(entry)))
+      const read = readEvent(rules, { ...entry, read: () => texts.decode(entry) })
+      if (read === null) return this.state
+      const event = frozen(read.event)
       const before = frozen(this.state)
       const state = settled(
         'evolve',
@@ -208,14 +210,8 @@ export class Fold {
     }
   }
 
-  private unreadable({ seq, kind, name }: Read, cause: unknown): HoldfastError {
-    const { rules, id } = this.options
-    const what = kind === 'event' ? `Event ${quotedText(name ?? '')}` : `A ${kind} entry`
-    return new HoldfastError(
-      'EVENT_UNREADABLE',
-      `${what}, entry ${seq} of instance ${quotedText(id)} of decider "${rules.type}", cannot be folded: ${messageOf(cause)}`,
-      { cause, details: { type: rules.type, id, seq, event: name } },
-    )
+  private unreadable(entry: Read, cause: unknown): HoldfastError {
+    return unreadable(this.options.rules, this.options.id, entry, cause)
   }
 
   private become<Field extends Kept>(field: Field, value: Fold[Field]): void {
