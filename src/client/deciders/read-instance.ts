@@ -16,7 +16,9 @@ import { abortable, reading, type AbortOption } from '../abort-option.ts'
 import { checkWhole } from '../read/cursor.ts'
 import { RunHandle } from '../run-handle.ts'
 import { copied, deciderOf } from './execute.ts'
-import type { Backlog, TimerFailure, EventCause, EventsOptions, HistoricEvent } from './instance-reader.ts'
+import type { EventsOptions, StateOptions } from './instance-reader.ts'
+import type { Backlog, EventCause, HistoricEvent, TimerFailure } from './instance-views.ts'
+import { happenedBy, stateAt } from './state-at.ts'
 
 /** Of the mailbox only the number is wanted. */
 const mostBytes = 1024 * 1024
@@ -26,16 +28,23 @@ export async function readState(
   engine: Engine,
   decider: Definition | string,
   id: string,
-  options?: AbortOption,
+  options: StateOptions = {},
 ): Promise<unknown> {
   engine.assertOpen()
+  checkOptions(options, ['at', 'abortSignal'], 'state()')
+  const { at, abortSignal } = options
+  const had = at === undefined ? null : happenedBy(at)
   const definition = deciderOf(engine, decider)
   const named = checkInstanceId(id)
-  return reading('state()', options, () =>
-    engine.instances.look(definition, named, (cached) =>
-      cached?.instance.hasBegun === true ? copied(cached.instance.state) : undefined,
-    ),
-  )
+  return abortable('state()', abortSignal, async () => {
+    if (had === null) {
+      return engine.instances.look(definition, named, (cached) =>
+        cached?.instance.hasBegun === true ? copied(cached.instance.state) : undefined,
+      )
+    }
+    const run = await findInstanceRun(engine, definition.type, named)
+    return run === null ? undefined : stateAt(engine, run, had)
+  })
 }
 
 /** @internal */
@@ -101,18 +110,28 @@ async function readAll(
     for (const entry of entries) {
       if (entry.kind === 'input') cause = causeOf(entry)
       if (entry.kind !== 'event' || entry.seq <= after) continue
-      const { seq, at, kind, name, data } = entry
-      const text = await payloads.fetch(data)
-      const read = (): unknown => payloads.decode(text, payloads.place(run.id, seq, kind, name))
-      const event = model.readEvent({ ...entry, read }, run.idempotencyKey ?? run.id)
-      if (event !== null) events.push({ seq, at: new Date(at), event: event.event, cause })
+      const fetched = { ...entry, data: await payloads.fetch(entry.data) }
+      const event = eventOf({ payloads }, { run, model }, fetched)
+      if (event !== null) events.push({ ...event, cause })
       if (events.length === limit) return events
     }
   }
   return events
 }
 
-function causeOf({ name, meta }: Extract<Entry, { kind: 'input' }>): EventCause {
+/** An event as this code reads it; null if its type is retired. Throws EVENT_UNREADABLE. */
+export function eventOf(
+  { payloads }: Pick<Engine, 'payloads'>,
+  { run, model }: { readonly run: Run; readonly model: DeciderModel },
+  entry: Extract<Entry, { kind: 'event' }>,
+): Omit<HistoricEvent, 'cause'> | null {
+  const { seq, at, kind, name, data } = entry
+  const read = (): unknown => payloads.decode(data, payloads.place(run.id, seq, kind, name))
+  const event = model.readEvent({ ...entry, read }, run.idempotencyKey ?? run.id)
+  return event === null ? null : { seq, at: new Date(at), event: event.event }
+}
+
+export function causeOf({ name, meta }: Extract<Entry, { kind: 'input' }>): EventCause {
   const { from, command } = meta
   return { input: name, from, commandId: command ?? (from.kind === 'message' ? from.id : null) }
 }
@@ -173,20 +192,26 @@ export async function readBacklog(
   const named = checkInstanceId(id)
   return reading('backlog()', options, async () => {
     const run = await findInstanceRun(engine, type, named)
-    if (run === null || run.endedAt !== null) return { inputs: 0, isCapped: false, since: null }
-    const [page] = await engine.store.load([messagesRequest(run.id, null)], mostBytes)
-    const messages = page?.messages ?? []
-    const inputs = messages.filter(({ kind, name }) => kind === 'signal' && name === inputName)
-    const [first] = inputs
-    return {
-      inputs: inputs.length,
-      isCapped: page?.cut === true || messages.length >= messagesAtOnce,
-      since: first === undefined ? null : new Date(first.at),
-    }
+    return run === null ? noBacklog : backlogOf(engine, run)
   })
 }
 
-function checkInstanceId(id: unknown): string {
+const noBacklog: Backlog = { inputs: 0, isCapped: false, since: null }
+
+export async function backlogOf({ store }: Engine, run: Run): Promise<Backlog> {
+  if (run.endedAt !== null) return noBacklog
+  const [page] = await store.load([messagesRequest(run.id, null)], mostBytes)
+  const messages = page?.messages ?? []
+  const inputs = messages.filter(({ kind, name }) => kind === 'signal' && name === inputName)
+  const [first] = inputs
+  return {
+    inputs: inputs.length,
+    isCapped: page?.cut === true || messages.length >= messagesAtOnce,
+    since: first === undefined ? null : new Date(first.at),
+  }
+}
+
+export function checkInstanceId(id: unknown): string {
   if (typeof id === 'string') return id
   throw new HoldfastError('INVALID_OPTION', `An instance of a decider is named by its id, a text. Got ${shown(id)}.`)
 }

@@ -1,7 +1,7 @@
 // `holdfast state`, `holdfast events` and `holdfast history`: read one instance of a decider by its id.
 
 import type { Command } from 'commander'
-import type { HistoricEvent } from '../../../client/deciders/instance-reader.ts'
+import type { HistoricEvent } from '../../../client/deciders/instance-views.ts'
 import { HoldfastError } from '../../../core/errors/error.ts'
 import { visible } from '../../../core/text/printable.ts'
 import { cut, pointInTime } from '../../output/text.ts'
