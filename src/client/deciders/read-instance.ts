@@ -126,9 +126,20 @@ export function eventOf(
   entry: Extract<Entry, { kind: 'event' }>,
 ): Omit<HistoricEvent, 'cause'> | null {
   const { seq, at, kind, name, data } = entry
-  const read = (): unknown => payloads.decode(data, payloads.place(run.id, seq, kind, name))
-  const event = model.readEvent({ ...entry, read }, run.idempotencyKey ?? run.id)
-  return event === null ? null : { seq, at: new Date(at), event: event.event }
+  let unreadable: Error | null = null
+  const read = (): unknown => {
+    const value = payloads.decode(data, payloads.place(run.id, seq, kind, name))
+    // A command that only looks has a codec that gives the error in place of what cannot be read: it harms no other event.
+    if (value instanceof Error) unreadable = value
+    return value
+  }
+  try {
+    const event = model.readEvent({ ...entry, read }, run.idempotencyKey ?? run.id)
+    return event === null ? null : { seq, at: new Date(at), event: event.event }
+  } catch (error) {
+    if (unreadable === null) throw error
+    return { seq, at: new Date(at), event: unreadable }
+  }
 }
 
 export function causeOf({ name, meta }: Extract<Entry, { kind: 'input' }>): EventCause {
