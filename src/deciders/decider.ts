@@ -24,7 +24,9 @@ import { EffectFrame, type PerformedEffect } from './frame/effect-frame.ts'
 import { InstanceFrame } from './frame/instance-frame.ts'
 import { Instance } from './instance.ts'
 import { pastOf, type PastOptions } from './past/past.ts'
+import { isSnapshot } from './fold/snapshot.ts'
 import { readEventOf } from './past/read-event.ts'
+import { upcastState } from './past/upcast-state.ts'
 import type { DeciderRules } from './rules.ts'
 import { viewRules } from './view-rules.ts'
 
@@ -219,6 +221,9 @@ function modelOf(
     effectTypes: [...effects.keys()],
     view: viewRules(view, rules),
     readEvent: (event, instanceId) => readEventOf(rules, event, instanceId),
+    stateVersion: rules.stateVersion,
+    snapshotState: (value) => (isSnapshot(value) ? { state: value.state } : null),
+    presentState: (state, version) => (version === rules.stateVersion ? { state } : upcastState(rules, version, state)),
     open: (given) => new Instance(rules, given),
   }
 }

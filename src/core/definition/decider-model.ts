@@ -71,6 +71,12 @@ export interface DeciderModel {
   readonly view: DeciderView | null
   /** An event as `evolve` gets it; null if its type is retired, which is not even read. Throws EVENT_UNREADABLE. */
   readEvent(event: RecordedEvent, instanceId: string): { readonly event: unknown } | null
+  /** The `stateVersion` of this code. */
+  readonly stateVersion: number
+  /** The state in the value of a snapshot; null if it is none. */
+  snapshotState(value: unknown): { readonly state: unknown } | null
+  /** A state of that version as this code has it; null if it is meant to be another. Throws what an upcaster throws. */
+  presentState(state: unknown, stateVersion: number): { readonly state: unknown } | null
   /** An instance of which nothing is known yet: its journal is applied, or its first input offered. */
   open(options: InstanceOptions): DeciderInstance
 }
