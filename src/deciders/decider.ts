@@ -93,8 +93,11 @@ export function decider<
   Outcome extends DecisionOrReject,
   Sent = unknown,
   Id = unknown,
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- it is inferred from one option, and checked against others
   Upcast extends UpcastLike = UpcastLike,
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- as above
   UpcastState extends UpcastStateLike = UpcastStateLike,
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- as above
   Retired extends string = never,
 >(
   type: string,

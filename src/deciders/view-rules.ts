@@ -25,7 +25,7 @@ export function viewRules(given: unknown, { type, isTerminal }: Viewed): Decider
   if (given === undefined) return null
   const where = `view of decider "${type}"`
   checkOptions(given, ['stateInfo', 'transitions', 'definition'], where)
-  const { stateInfo, transitions, definition } = given as unknown as Partial<ViewOption<unknown>>
+  const { stateInfo, transitions, definition } = given as Partial<ViewOption<unknown>>
   if (stateInfo === undefined) throw invalid(`${where} needs stateInfo: (state) => ({ status: state.status }).`)
   checkFunction(stateInfo, `stateInfo of ${where}`, '(state) => ({ status: state.status })')
   checkFunction(transitions, `transitions of ${where}`, "(state) => [{ input: 'Pay', to: 'paid' }]")
@@ -33,7 +33,7 @@ export function viewRules(given: unknown, { type, isTerminal }: Viewed): Decider
   const infoOf = (state: unknown): StateInfo => {
     const info = called(`stateInfo of ${where}`, () => stateInfo(state))
     if (!isPlainObject(info)) throw invalid(`stateInfo of ${where} must return { status }. It returned ${shown(info)}.`)
-    const { status, fields = {}, isTerminal: isOver } = info as unknown as ReturnType<typeof stateInfo>
+    const { status, fields = {}, isTerminal: isOver } = info
     checkStatus(status, `The status that stateInfo of ${where} returned`)
     return { status, fields, isTerminal: isOver ?? isTerminal(state) }
   }
@@ -53,7 +53,7 @@ export function viewRules(given: unknown, { type, isTerminal }: Viewed): Decider
 function declaredFrom(machine: StateMachine | null, status: string): readonly TransitionInfo[] {
   return (machine?.transitions ?? [])
     .filter(({ from }) => from === status)
-    .map(({ from: _, ...transition }) => transition)
+    .map(({ input, to, effects, timers, description }) => ({ input, to, effects, timers, description }))
 }
 
 function called<Result>(what: string, work: () => Result): Result {
@@ -116,7 +116,7 @@ function checkReached({ initial, terminal, transitions }: StateMachine, where: s
 
 function transitionOf(given: unknown, what: string, more: readonly string[] = []): TransitionInfo {
   checkOptions(given, [...more, 'input', 'to', 'effects', 'timers', 'description'], what)
-  const { input, to, effects = [], timers = [], description = null } = given as unknown as TransitionOption
+  const { input, to, effects = [], timers = [], description = null } = given as TransitionOption
   checkStatus(input, `input of ${what.toLowerCase()}`)
   checkStatus(to, `to of ${what.toLowerCase()}`)
   for (const name of [...effects, ...timers]) checkStatus(name, `An effect or timer of ${what.toLowerCase()}`)

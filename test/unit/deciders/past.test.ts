@@ -174,7 +174,7 @@ describe('an event type of older code', () => {
         decide: (_total, _input: In) => decision({ type }),
         id: 'id',
         retired: ['Noted'] as never[],
-        renamed: { Paid: 'Settled' } as never,
+        renamed: { Paid: 'Settled' },
       })
     expect(deciderRig(untyped('Noted')).execute(pay(1))).toMatchObject({
       outcome: 'failed',
