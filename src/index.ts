@@ -21,6 +21,7 @@ export {
   type DedupOptions,
   type EffectHandler,
   type EffectOption,
+  type ErasedEvent,
   type Outcome,
   type Rejected,
   type SignalTarget,

@@ -59,6 +59,7 @@ export const deciderOptionNames = [
   'renamed',
   'retired',
   'upcastState',
+  'onErased',
   'snapshotEvery',
   'tags',
   'view',
@@ -138,13 +139,14 @@ interface AnyOptions extends PastOptions, Pick<DeciderRules, 'initial' | 'evolve
   readonly snapshotEvery?: number | null
   readonly tags?: readonly string[]
   readonly view?: unknown
+  readonly onErased?: NonNullable<DeciderRules['onErased']>
 }
 
 function define(type: string, options: AnyOptions): Decider<never> {
   checkType(type)
   const where = `decider "${type}"`
   checkOptions(options, deciderOptionNames, where, optionsElsewhere)
-  const { initial, evolve, decide, isTerminal, uniqueKey, onDeadLetter, onDeadTimer, input } = options
+  const { initial, evolve, decide, isTerminal, uniqueKey, onDeadLetter, onDeadTimer, onErased, input } = options
   const functions = { initial, evolve, decide }
   for (const [name, given] of Object.entries(functions)) {
     if (typeof given !== 'function') throw invalid(`${name} of ${where} must be a function. Got ${shown(given)}.`)
@@ -153,6 +155,7 @@ function define(type: string, options: AnyOptions): Decider<never> {
   checkFunction(uniqueKey, `uniqueKey of ${where}`, '(input) => input.email')
   checkFunction(onDeadLetter, `onDeadLetter of ${where}`, "(effect, error) => ({ type: 'MailLost' })")
   checkFunction(onDeadTimer, `onDeadTimer of ${where}`, "(timer, error) => ({ type: 'TimerLost' })")
+  checkFunction(onErased, `onErased of ${where}`, '(state) => state')
   const policy = retryPolicy(options.retry, retryPresets.patient, `${where}: retry`)
   const stateVersion = count(options.stateVersion, 1, 0, `The stateVersion of ${where}`)
   const rules: DeciderRules = {
@@ -168,6 +171,7 @@ function define(type: string, options: AnyOptions): Decider<never> {
     onDeadTimer: onDeadTimer ?? null,
     dedup: dedupOf(options.dedup, where),
     event: schemaOf(options.event, `The event of ${where}`),
+    onErased: onErased ?? null,
     past: pastOf(options, stateVersion, where),
     snapshotEvery:
       options.snapshotEvery === null ? null : count(options.snapshotEvery, 200, 1, `The snapshotEvery of ${where}`),

@@ -6,6 +6,7 @@ import type { RetryPolicy } from '../core/definition/retry.ts'
 import type { Schema } from '../core/definition/schema.ts'
 import type { Typed } from './api/decision.ts'
 import type { Past } from './past/past.ts'
+import type { ErasedEvent } from './past/read-event.ts'
 
 export interface DeciderRules {
   readonly type: string
@@ -25,6 +26,8 @@ export interface DeciderRules {
     ((timer: { readonly key: string | null; readonly input: unknown }, error: unknown) => unknown) | null
   readonly dedup: { readonly last: number; readonly withinMs: number } | null
   readonly event: Schema | null
+  /** The state after an event that was erased; null if it stays as it is. */
+  readonly onErased: ((state: unknown, event: ErasedEvent) => unknown) | null
   /** How what earlier code wrote is read. */
   readonly past: Past
   readonly snapshotEvery: number | null

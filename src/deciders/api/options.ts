@@ -9,6 +9,7 @@ import type { Schema } from '../../core/definition/schema.ts'
 import type { Typed } from './decision.ts'
 import type { IdChecked, IdLike, IdOption } from './identity.ts'
 import type { EffectOf, EventOf, InputLiteral, StateLiteral, TimerInputOf } from './outcome-types.ts'
+import type { ErasedEvent } from '../past/read-event.ts'
 import type { ViewOption } from './view-options.ts'
 import type { RenamedOption, UpcastChecked, UpcastStateChecked, UpcastStateLike, UpcastLike } from './past-options.ts'
 
@@ -102,6 +103,10 @@ interface OwnOptions<State, Input extends Typed, Event extends Typed, Outcome> {
   readonly snapshotEvery?: number | null
   /** Each of its instances has these. */
   readonly tags?: readonly string[]
+  /**
+   * The state after an event whose data subject was erased: only its type is known. It is pure. @default the state before it
+   */
+  readonly onErased?: (state: State, event: ErasedEvent) => NoInfer<State> | StateLiteral
   /** How people see its states, in pictures and in `inspect`. @default they see the whole state, and no picture */
   readonly view?: ViewOption<State, Input['type'], EffectOf<Outcome>['type']>
 }

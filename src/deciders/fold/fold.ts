@@ -6,9 +6,10 @@
 import type { KnownCommand, PendingEffect } from '../../core/definition/decider-model.ts'
 import { HoldfastError, messageOf } from '../../core/errors/error.ts'
 import type { InputMeta, InputSource } from '../../core/model/entry.ts'
+import { isErased } from '../../core/payload/codec.ts'
 import { callPure } from '../../core/runtime/pure-call.ts'
 import { quotedText } from '../../core/text/printable.ts'
-import { readEvent, unreadable } from '../past/read-event.ts'
+import { erasedEvent, readEvent, unreadable } from '../past/read-event.ts'
 import type { DeciderRules } from '../rules.ts'
 import { frozen } from './freeze.ts'
 import type { JournalTexts, Read } from './journal-texts.ts'
@@ -205,6 +206,26 @@ export class Fold {
       this.lastEvent = event
       if (state !== undefined) return state
       throw new Error('evolve returned nothing, so it does not know this event')
+    } catch (cause) {
+      if (isErased(cause)) return this.afterErased(entry)
+      throw this.unreadable(entry, cause)
+    }
+  }
+
+  /** The state after an event whose data subject was erased: only its type is known. */
+  private afterErased(entry: Extract<Read, { kind: 'event' }>): unknown {
+    const { rules } = this.options
+    if (rules.onErased === null) return this.state
+    const { onErased } = rules
+    const before = frozen(this.state)
+    try {
+      const event = erasedEvent(rules, entry.name)
+      const state = settled(
+        'onErased',
+        callPure(`onErased of decider "${rules.type}"`, () => onErased(before, event)),
+      )
+      if (state !== undefined) return state
+      throw new Error('onErased returned nothing: return the state as it is to pass the event over')
     } catch (cause) {
       throw this.unreadable(entry, cause)
     }

@@ -44,9 +44,9 @@ interface SnapshotTimer {
 
 /** What two processes share exactly if they fold events to the same states, as far as that can be seen. */
 export function fingerprint(rules: DeciderRules, digest: Pick<Digest, 'sha256'>): string {
-  const { type, version, stateVersion, initial, evolve, event, past } = rules
+  const { type, version, stateVersion, initial, evolve, event, past, onErased } = rules
   const parts = [formVersion, type, version, stateVersion, String(initial), String(evolve), schemaText(event)]
-  return digest.sha256(JSON.stringify([...parts, ...pastTexts(past)]))
+  return digest.sha256(JSON.stringify([...parts, ...pastTexts(past), ...(onErased === null ? [] : [String(onErased)])]))
 }
 
 /** Nothing for a decider without a past, so that the first change of an event does not cost others their snapshots. */

@@ -2,6 +2,7 @@
 // if there is one.
 
 import { HoldfastError, messageOf } from '../../core/errors/error.ts'
+import { isErased } from '../../core/payload/codec.ts'
 import type { RecordedEvent } from '../../core/definition/decider-model.ts'
 import { validate } from '../../core/definition/schema.ts'
 import { callPure } from '../../core/runtime/pure-call.ts'
@@ -27,6 +28,17 @@ export function readEvent(
   return { event: checkedEvent(rules, upcast(rules, chains.get(type ?? written), named, meta?.version ?? 1)) }
 }
 
+/** What is left of an event whose data subject was erased. */
+export interface ErasedEvent {
+  readonly type: string
+  readonly erased: true
+}
+
+export function erasedEvent({ past }: Pick<DeciderRules, 'past'>, name: string | null): ErasedEvent {
+  const written = name ?? ''
+  return { type: past.renamed.get(written) ?? written, erased: true }
+}
+
 /** The same for readers of a journal. Throws EVENT_UNREADABLE. */
 export function readEventOf(
   rules: DeciderRules,
@@ -36,6 +48,7 @@ export function readEventOf(
   try {
     return readEvent(rules, event)
   } catch (cause) {
+    if (isErased(cause)) return { event: erasedEvent(rules, event.name) }
     throw unreadable(rules, instanceId, { ...event, kind: 'event' }, cause)
   }
 }

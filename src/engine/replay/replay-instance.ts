@@ -9,6 +9,7 @@ import { isDecider, type DeciderInstance, type DeciderModel } from '../../core/d
 import type { Definition } from '../../core/definition/definition.ts'
 import type { Entry } from '../../core/model/entry.ts'
 import { HoldfastError, isHoldfastError, messageOf } from '../../core/errors/error.ts'
+import { isErased } from '../../core/payload/codec.ts'
 import type { Run } from '../../core/model/run.ts'
 import { isSameValue } from '../../core/payload/same-value.ts'
 import { fetchedEntries } from '../../core/deciding/read-entries.ts'
@@ -60,7 +61,8 @@ function differenceAt(
   { entry, read, kept }: Point,
 ): ReplayResult | null {
   if (entry.kind === 'succeeded') {
-    const output = read(entry)
+    const output = readOutput(entry, read)
+    if (output === erasedOutput) return null
     const now = { status: 'succeeded', output: state } as const
     if (isSameValue(output, state)) return null
     return { outcome: 'ends-otherwise', recorded: { status: 'succeeded', output }, now }
@@ -73,6 +75,18 @@ function differenceAt(
         : null
   if (recorded === null || isSameValue(recorded.state, state)) return null
   return { outcome: 'folds-otherwise', seq: entry.seq, recorded: recorded.state, now: state }
+}
+
+const erasedOutput = Symbol('erased')
+
+/** Of an instance whose data subject was erased nothing is left to compare. */
+function readOutput(entry: Entry, read: Point['read']): unknown {
+  try {
+    return read(entry)
+  } catch (error) {
+    if (isErased(error)) return erasedOutput
+    throw error
+  }
 }
 
 function snapshotState(
