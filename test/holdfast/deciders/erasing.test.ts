@@ -2,9 +2,10 @@
 
 import { randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { decider, decision } from 'holdfast'
+import { decider, decision, workflow } from 'holdfast'
 import { encryptingCodec, type SubjectKeys } from 'holdfast/encryption'
 import { everyStore } from '../stores.ts'
+import { until } from '../../support/until.ts'
 
 interface State {
   readonly status: 'new' | 'active' | 'closed'
@@ -132,5 +133,49 @@ describe.each(everyStore)('erasing a data subject on $name', ({ make }) => {
     })
     const later = await open({ workflows: [silent], codec: onlyB })
     expect(await later.state(silent, 'ada')).toBe(1)
+  })
+
+  it('IF-V2 performs no effect about it, fires no such timer, and pauses a function that needs its data', async () => {
+    const { open } = await make()
+    const keys = subjectKeys()
+    const performed: unknown[] = []
+    const caller = decider('caller', {
+      initial: () => 0,
+      evolve: (count, _event: { type: 'Rung' }) => count + 1,
+      decide: (_count, input: { type: 'Ring'; id: string } | { type: 'Again'; customer: string }) =>
+        input.type === 'Again'
+          ? decision({ type: 'Rung' })
+          : decision({ type: 'Rung' })
+              .effect({ type: 'call', customer: 'ada' })
+              .timer('again', { after: 1 }, { type: 'Again', customer: 'ada' }),
+      id: { Ring: 'id', Again: null },
+      effects: { call: (effect) => void performed.push(effect) },
+      retry: { maxAttempts: 2, kind: 'constant', initial: 0 },
+    })
+    const letter = workflow('letter', async (ctx, _id: string) => {
+      const written = await ctx.step('write', () => ({ customer: 'ada', text: 'Dear Ada' }))
+      await ctx.receive('go')
+      return written.text
+    })
+    const before = await open({ workflows: [caller, letter], codec: codecWith(keys) })
+    await before.execute(caller, { type: 'Ring', id: '1' })
+    await before.close()
+    const written = await open({ workflows: [letter], codec: codecWith(keys) })
+    await written.work()
+    const run = await written.start(letter, '1')
+    await until('it waits', async () => (await run.status()) === 'waiting')
+    await written.close()
+    keys.destroy('ada')
+    const holdfast = await open({ workflows: [caller, letter], codec: codecWith(keys) })
+    await holdfast.work()
+    const effect = async () => (await holdfast.find({ type: 'caller/call' })).runs[0]
+    await until('the effect gives up', async () => (await effect())?.status === 'failed')
+    await until('the timer gives up', async () => (await holdfast.deadTimers(caller, '1')).length === 1)
+    expect(performed).toEqual([])
+    expect((await effect())?.lastError).toContain('its data subject was erased')
+    expect(await holdfast.state(caller, '1')).toBe(1)
+    await holdfast.signal(run.id, 'go')
+    await until('it is paused', async () => (await holdfast.get(run.id))?.status === 'paused')
+    expect((await holdfast.get(run.id))?.pause).toMatchObject({ reason: 'unreadable' })
   })
 })
