@@ -21,6 +21,7 @@ export {
   type DedupOptions,
   type EffectHandler,
   type EffectOption,
+  type ErasedEvent,
   type Outcome,
   type Rejected,
   type SignalTarget,
@@ -30,13 +31,25 @@ export {
 export type { EffectTools, Executed, TypedDecider } from './core/definition/decider-model.ts'
 export type { Enqueued, Enqueuer, ExecuteOptions, Executor } from './client/deciders/executor.ts'
 export type {
+  EventsOptions,
+  InspectOptions,
+  InstanceReader,
+  ObserveOptions,
+  StateOptions,
+} from './client/deciders/instance-reader.ts'
+export type {
   Backlog,
   EventCause,
-  EventsOptions,
   HistoricEvent,
-  InstanceReader,
+  Inspection,
+  Observed,
+  ObservedTransition,
+  PendingEffectView,
+  PendingTimerView,
   TimerFailure,
-} from './client/deciders/instance-reader.ts'
+} from './client/deciders/instance-views.ts'
+export { diagram, type DiagramFormat, type DiagramOptions } from './client/deciders/diagram/diagram.ts'
+export type { MachineTransition, StateInfo, StateMachine, TransitionInfo } from './core/definition/state-machine.ts'
 export type { InputSource } from './core/model/entry.ts'
 export type {
   ChildOptions,

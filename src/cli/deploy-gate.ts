@@ -31,11 +31,17 @@ const oldWay =
 const noCode =
   'Export the workflow from the module, under the type and the version of its runs, until these runs have ended.'
 
+const newFold =
+  'Read what earlier code of a decider wrote: with upcast, renamed and retired its events, with upcastState its snapshots. Raise ' +
+  'stateVersion where another state is meant.'
+const ofDeciders: ReadonlySet<FindingKind> = new Set(['unreadable-event', 'folds-otherwise'])
+
 /** A line for each kind of remedy: `ctx.patched` does not help a run whose workflow is missing. */
 function remedies(kinds: readonly FindingKind[]): readonly string[] {
   const isMissing = kinds.includes('unknown-workflow')
-  const differs = kinds.some((kind) => kind !== 'unknown-workflow')
-  return [...(isMissing ? ['', noCode] : []), ...(differs ? ['', oldWay] : [])]
+  const isOfDecider = kinds.some((kind) => ofDeciders.has(kind))
+  const differs = kinds.some((kind) => kind !== 'unknown-workflow' && !ofDeciders.has(kind))
+  return [...(isMissing ? ['', noCode] : []), ...(isOfDecider ? ['', newFold] : []), ...(differs ? ['', oldWay] : [])]
 }
 
 /** Prints the findings. Throws DRIFT if a run disagrees. */

@@ -15,6 +15,8 @@ import { registerRuns } from './commands/look/runs.ts'
 import { registerShow } from './commands/look/show.ts'
 import { registerJournal } from './commands/look/journal.ts'
 import { registerEvents, registerHistory, registerState } from './commands/look/instance.ts'
+import { registerInspect } from './commands/look/inspect.ts'
+import { registerDiagram } from './commands/look/diagram.ts'
 import { registerExport } from './commands/look/export.ts'
 import { registerWatch } from './commands/look/watch.ts'
 import { registerDeadLetters } from './commands/look/dead-letters.ts'
@@ -36,7 +38,10 @@ const groups: readonly (readonly [string, readonly ((program: Command, act: Act)
   ['Perform runs:', [registerWorker, registerDev, registerStart, registerSignal, registerAsk]],
   ['Pass inputs to deciders:', [registerExecute, registerEnqueue]],
   ['Look at runs:', [registerRuns, registerShow, registerJournal, registerExport, registerWatch, registerDeadLetters]],
-  ['Look at instances of deciders:', [registerState, registerEvents, registerHistory]],
+  [
+    'Look at instances of deciders:',
+    [registerInspect, registerState, registerEvents, registerHistory, registerDiagram],
+  ],
   ['Control runs:', [registerCancel, registerPause, registerResume, registerRetry, registerRemove]],
   ['Prepare:', [registerMigrate, registerCheck, registerDoctor, registerRekey]],
 ]

@@ -18,11 +18,17 @@ import type { Typed } from './api/decision.ts'
 import { idReader, internalReader, typedInput, type SentInput } from './api/identity.ts'
 import type { CheckedOptions } from './api/options.ts'
 import type { DecisionOrReject, EffectOf, RejectionOf } from './api/outcome-types.ts'
+import type { UpcastLike, UpcastStateLike } from './api/past-options.ts'
 import { effectRules } from './effect-rules.ts'
 import { EffectFrame, type PerformedEffect } from './frame/effect-frame.ts'
 import { InstanceFrame } from './frame/instance-frame.ts'
 import { Instance } from './instance.ts'
+import { pastOf, type PastOptions } from './past/past.ts'
+import { isSnapshot } from './fold/snapshot.ts'
+import { readEventOf } from './past/read-event.ts'
+import { upcastState } from './past/upcast-state.ts'
 import type { DeciderRules } from './rules.ts'
+import { viewRules } from './view-rules.ts'
 
 /** An event-sourced workflow. Its output is its last state. */
 export interface Decider<Types extends DeciderTypes = DeciderTypes>
@@ -49,8 +55,14 @@ export const deciderOptionNames = [
   'event',
   'version',
   'stateVersion',
+  'upcast',
+  'renamed',
+  'retired',
+  'upcastState',
+  'onErased',
   'snapshotEvery',
   'tags',
+  'view',
 ]
 
 /** What people look for under another name. */
@@ -82,9 +94,23 @@ export function decider<
   Outcome extends DecisionOrReject,
   Sent = unknown,
   Id = unknown,
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- it is inferred from one option, and checked against others
+  Upcast extends UpcastLike = UpcastLike,
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- as above
+  UpcastState extends UpcastStateLike = UpcastStateLike,
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- as above
+  Retired extends string = never,
 >(
   type: string,
-  options: CheckedOptions<State, Input, Event, Outcome, Sent, Id>,
+  options: CheckedOptions<
+    State,
+    Input,
+    Event,
+    Outcome,
+    Sent,
+    Id,
+    { upcast: Upcast; upcastState: UpcastState; retired: Retired }
+  >,
 ): Decider<{
   readonly state: State
   readonly input: SentInput<Input, Sent, Id>
@@ -97,7 +123,7 @@ export function decider<
 }
 
 /** The options without their types. */
-interface AnyOptions extends Pick<DeciderRules, 'initial' | 'evolve' | 'decide'> {
+interface AnyOptions extends PastOptions, Pick<DeciderRules, 'initial' | 'evolve' | 'decide'> {
   readonly id: unknown
   readonly isTerminal?: DeciderRules['isTerminal']
   readonly uniqueKey?: (input: unknown) => unknown
@@ -112,13 +138,15 @@ interface AnyOptions extends Pick<DeciderRules, 'initial' | 'evolve' | 'decide'>
   readonly stateVersion?: number
   readonly snapshotEvery?: number | null
   readonly tags?: readonly string[]
+  readonly view?: unknown
+  readonly onErased?: NonNullable<DeciderRules['onErased']>
 }
 
 function define(type: string, options: AnyOptions): Decider<never> {
   checkType(type)
   const where = `decider "${type}"`
   checkOptions(options, deciderOptionNames, where, optionsElsewhere)
-  const { initial, evolve, decide, isTerminal, uniqueKey, onDeadLetter, onDeadTimer, input } = options
+  const { initial, evolve, decide, isTerminal, uniqueKey, onDeadLetter, onDeadTimer, onErased, input } = options
   const functions = { initial, evolve, decide }
   for (const [name, given] of Object.entries(functions)) {
     if (typeof given !== 'function') throw invalid(`${name} of ${where} must be a function. Got ${shown(given)}.`)
@@ -127,12 +155,14 @@ function define(type: string, options: AnyOptions): Decider<never> {
   checkFunction(uniqueKey, `uniqueKey of ${where}`, '(input) => input.email')
   checkFunction(onDeadLetter, `onDeadLetter of ${where}`, "(effect, error) => ({ type: 'MailLost' })")
   checkFunction(onDeadTimer, `onDeadTimer of ${where}`, "(timer, error) => ({ type: 'TimerLost' })")
+  checkFunction(onErased, `onErased of ${where}`, '(state) => state')
   const policy = retryPolicy(options.retry, retryPresets.patient, `${where}: retry`)
+  const stateVersion = count(options.stateVersion, 1, 0, `The stateVersion of ${where}`)
   const rules: DeciderRules = {
     ...functions,
     type,
     version: count(options.version, 1, 1, `The version of ${where}`),
-    stateVersion: count(options.stateVersion, 1, 0, `The stateVersion of ${where}`),
+    stateVersion,
     isInternal: internalReader(options.id, type),
     isTerminal: isTerminal ?? (() => false),
     effects: effectRules(options.effects, policy, type),
@@ -141,6 +171,8 @@ function define(type: string, options: AnyOptions): Decider<never> {
     onDeadTimer: onDeadTimer ?? null,
     dedup: dedupOf(options.dedup, where),
     event: schemaOf(options.event, `The event of ${where}`),
+    onErased: onErased ?? null,
+    past: pastOf(options, stateVersion, where),
     snapshotEvery:
       options.snapshotEvery === null ? null : count(options.snapshotEvery, 200, 1, `The snapshotEvery of ${where}`),
   }
@@ -183,7 +215,10 @@ function effectDefinition({ type: decider, version }: DeciderRules, type: string
   }
 }
 
-function modelOf(rules: DeciderRules, { id, uniqueKey }: Pick<AnyOptions, 'id' | 'uniqueKey'>): DeciderModel {
+function modelOf(
+  rules: DeciderRules,
+  { id, uniqueKey, view }: Pick<AnyOptions, 'id' | 'uniqueKey' | 'view'>,
+): DeciderModel {
   const { type, effects } = rules
   return {
     type,
@@ -191,6 +226,11 @@ function modelOf(rules: DeciderRules, { id, uniqueKey }: Pick<AnyOptions, 'id' |
     uniqueKeyOf: (input) => (uniqueKey === undefined ? null : keyOf(uniqueKey, typedInput(input, type), type)),
     effect: (name) => effects.get(name),
     effectTypes: [...effects.keys()],
+    view: viewRules(view, rules),
+    readEvent: (event, instanceId) => readEventOf(rules, event, instanceId),
+    stateVersion: rules.stateVersion,
+    snapshotState: (value) => (isSnapshot(value) ? { state: value.state } : null),
+    presentState: (state, version) => (version === rules.stateVersion ? { state } : upcastState(rules, version, state)),
     open: (given) => new Instance(rules, given),
   }
 }

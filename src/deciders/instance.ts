@@ -26,6 +26,8 @@ import { Fold } from './fold/fold.ts'
 import { JournalTexts } from './fold/journal-texts.ts'
 import { fingerprint, isSnapshot, restore, snapshotOf, type Snapshot } from './fold/snapshot.ts'
 import type { Moment } from './fold/timers.ts'
+import { readEventOf } from './past/read-event.ts'
+import { upcastState } from './past/upcast-state.ts'
 import type { DeciderRules } from './rules.ts'
 import { watchedRules } from './watched-rules.ts'
 
@@ -38,6 +40,8 @@ interface Pending {
 
 export class Instance implements DeciderInstance {
   private readonly rules: DeciderRules
+  /** The same, so that a test sees what its functions use. */
+  private readonly watched: DeciderRules
   private readonly fold: Fold
   private readonly texts: JournalTexts
   private readonly random: Random
@@ -62,8 +66,13 @@ export class Instance implements DeciderInstance {
       const text = canonicalText(input)
       return text === null ? null : digest.sha256(text)
     }
-    const watched = watchedRules(rules, bodies)
-    this.fold = new Fold({ rules: watched, texts: this.texts, id, contentOf: rules.dedup === null ? null : contentOf })
+    this.watched = watchedRules(rules, bodies)
+    this.fold = new Fold({
+      rules: this.watched,
+      texts: this.texts,
+      id,
+      contentOf: rules.dedup === null ? null : contentOf,
+    })
     this.fingerprint = fingerprint(rules, digest)
   }
 
@@ -178,7 +187,7 @@ export class Instance implements DeciderInstance {
     if (outcome === 'accepted') {
       const end = rest.findIndex(({ kind }) => kind !== 'event')
       const events = end === -1 ? rest : rest.slice(0, end)
-      return { outcome, events: events.map((event) => this.texts.decode(event)), state: this.state }
+      return { outcome, events: events.flatMap((event) => this.readEvent(event)), state: this.state }
     }
     const [result] = rest
     if (outcome === 'rejected' && result?.kind === 'input-rejected') {
@@ -186,6 +195,13 @@ export class Instance implements DeciderInstance {
     }
     if (result?.kind === 'input-failed') return { outcome: 'failed', error: failure(this.texts.decode(result)) }
     throw bug(`Entry ${seq + 1} is not the result of a known command`)
+  }
+
+  /** One event, or none if its type is retired. */
+  private readEvent(entry: Entry): readonly unknown[] {
+    if (entry.kind !== 'event') throw bug(`Entry ${entry.seq} is no event`)
+    const read = readEventOf(this.watched, { ...entry, read: () => this.texts.decode(entry) }, this.fold.options.id)
+    return read === null ? [] : [read.event]
   }
 
   /** The number of the snapshot that is appended; null if none is due, or if it cannot be stored: nothing depends on it. */
@@ -197,8 +213,11 @@ export class Instance implements DeciderInstance {
     const mark = draft.mark()
     try {
       const seq = draft.next
-      const { fingerprint: print } = this
-      draft.add({ kind: 'snapshot', name: null, meta: { fingerprint: print }, value: snapshotOf(fold) })
+      const {
+        fingerprint: print,
+        rules: { stateVersion },
+      } = this
+      draft.add({ kind: 'snapshot', name: null, meta: { fingerprint: print, stateVersion }, value: snapshotOf(fold) })
       return seq
     } catch (error) {
       draft.back(mark)
@@ -208,11 +227,17 @@ export class Instance implements DeciderInstance {
   }
 
   private readSnapshot(entry: Extract<Entry, { kind: 'snapshot' }>): Snapshot | null {
-    if (entry.meta.fingerprint !== this.fingerprint) return null
+    const { fingerprint: print, stateVersion } = entry.meta
+    const isOfThisCode = print === this.fingerprint
+    if (!isOfThisCode && this.rules.past.states === null) return null
     try {
       const value = this.texts.decode(entry)
-      return isSnapshot(value) ? value : null
+      if (!isSnapshot(value)) return null
+      if (isOfThisCode) return value
+      const upcasted = upcastState(this.watched, stateVersion, value.state)
+      return upcasted === null ? null : { ...value, ...upcasted }
     } catch {
+      // Nothing depends on a snapshot: the journal has it all.
       return null
     }
   }

@@ -5,6 +5,8 @@ import type { EffectTools } from '../core/definition/decider-model.ts'
 import type { RetryPolicy } from '../core/definition/retry.ts'
 import type { Schema } from '../core/definition/schema.ts'
 import type { Typed } from './api/decision.ts'
+import type { Past } from './past/past.ts'
+import type { ErasedEvent } from './past/read-event.ts'
 
 export interface DeciderRules {
   readonly type: string
@@ -24,6 +26,10 @@ export interface DeciderRules {
     ((timer: { readonly key: string | null; readonly input: unknown }, error: unknown) => unknown) | null
   readonly dedup: { readonly last: number; readonly withinMs: number } | null
   readonly event: Schema | null
+  /** The state after an event that was erased; null if it stays as it is. */
+  readonly onErased: ((state: unknown, event: ErasedEvent) => unknown) | null
+  /** How what earlier code wrote is read. */
+  readonly past: Past
   readonly snapshotEvery: number | null
 }
 

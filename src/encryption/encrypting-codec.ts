@@ -1,14 +1,15 @@
 // A codec around another one that encrypts its text: AES-256-GCM under a random nonce of 96 bits. The text is `enc1.<key
-// id>.<nonce, ciphertext and tag in base64url>`, and its version, its key id and its place are authenticated with it: a text
+// id>.<nonce, ciphertext and tag in base64url>`, or, if it is about a data subject, `enc2.<key id>.<subject>.<…>`, and its version, its key id and its place are authenticated with it: a text
 // that was changed, or moved to another run, entry, message or database, is refused. Invariant: no error shows a key or
 // decrypted text.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import { corrupt, jsonCodec, type Codec } from '../core/payload/codec.ts'
+import { corrupt, erased, jsonCodec, type Codec } from '../core/payload/codec.ts'
 import { HoldfastError, isHoldfastError } from '../core/errors/error.ts'
 import type { Place } from '../core/payload/place.ts'
 import { checkOptions, shown } from '../core/text/suggest.ts'
 import { currentKey, isKeyId, readKeys, type EncryptionKeys } from './keys.ts'
+import { subjectsOf, type SubjectOptions, type Subjects } from './subjects.ts'
 
 export interface EncryptingCodecOptions {
   /** The keys by their id. Those besides `current` only read texts that were written with them. */
@@ -33,10 +34,18 @@ export interface EncryptingCodecOptions {
    * @default the schema on Postgres, and none elsewhere
    */
   readonly namespace?: string
+  /**
+   * Gives each data subject a key of its own. Once that is destroyed, nothing of the subject can be read, and the events of
+   * deciders that it had are folded as erased.
+   * @default no payload has a subject
+   */
+  readonly subjects?: SubjectOptions
 }
 
-const optionNames = ['keys', 'current', 'codec', 'readPlain', 'namespace']
+const optionNames = ['keys', 'current', 'codec', 'readPlain', 'namespace', 'subjects']
 const version = 'enc1'
+/** Of a text with a data subject. */
+const subjectVersion = 'enc2'
 const algorithm = 'aes-256-gcm'
 /** Entries and messages have one payload. */
 const field = 'data'
@@ -73,21 +82,39 @@ export function encryptingCodec(options: EncryptingCodecOptions): Codec {
   if (typeof readPlain !== 'boolean') throw invalid('`readPlain` must be true or false.')
   if (namespace !== undefined && typeof namespace !== 'string') throw invalid('`namespace` must be a text.')
   checkCodec(codec)
-  const bind = (id: string, place: Place): Buffer => bound(id, place, namespace ?? place.namespace)
+  const bind = (of: Head, place: Place): Buffer => bound(of, place, namespace ?? place.namespace)
   const keys = readKeys(options.keys)
   const current = currentKey(keys, options.current)
+  const subjects = subjectsOf(options.subjects)
+  const reading = { keys, bind, subjects }
+  const isOurs = (text: string): boolean => text.startsWith(`${version}.`) || text.startsWith(`${subjectVersion}.`)
+  const seal = (text: string, subject: string | null, place: Place): string => {
+    const head: Head = { id: current.id, subject }
+    if (subject === null) return encrypt(text, current.key, { head, bounds: bind(head, place) })
+    const key = subjects?.key(subject, current.key) ?? null
+    // The end of an instance is a fact without its state. Nothing else may be new for a subject that was erased.
+    if (key === null && place.kind !== 'succeeded') throw notStorable('its data subject was erased')
+    return key === null ? `${headOf(head)}.` : encrypt(text, key, { head, bounds: bind(head, place) })
+  }
   return {
     keys: [...keys.keys()],
-    keyOf: (text) => (text.startsWith(`${version}.`) ? (text.split('.', 2)[1] ?? null) : null),
+    keyOf: (text) => (isOurs(text) ? (text.split('.', 2)[1] ?? null) : null),
     currentKey: current.id,
-    rekey: (text, place) =>
-      !text.startsWith(`${version}.`) || text.startsWith(`${version}.${current.id}.`)
-        ? text
-        : encrypt(decrypt(text, { keys, bind, place }), current, bind(current.id, place)),
+    rekey(text, place) {
+      if (!isOurs(text) || text.split('.', 2)[1] === current.id) return text
+      const { subject } = partsOf(text, place)
+      const opened = decrypt(text, place, reading)
+      // What was erased is written without its ciphertext, which nobody can open.
+      return opened === null ? `${headOf({ id: current.id, subject })}.` : seal(opened, subject, place)
+    },
     comparable: (value, place) => codec.comparable?.(value, place) ?? textOf(codec.encode(value, place)),
-    encode: (value, place) => encrypt(textOf(codec.encode(value, place)), current, bind(current.id, place)),
+    encode: (value, place) => seal(textOf(codec.encode(value, place)), subjects?.of(value, place) ?? null, place),
     decode(text, place) {
-      if (text.startsWith(`${version}.`)) return decodeWith(codec, decrypt(text, { keys, bind, place }), place)
+      if (isOurs(text)) {
+        const opened = decrypt(text, place, reading)
+        if (opened === null) throw erased(place)
+        return decodeWith(codec, opened, place)
+      }
       if (readPlain) return decodeWith(codec, text, place)
       throw corrupt(
         place,
@@ -100,35 +127,70 @@ export function encryptingCodec(options: EncryptingCodecOptions): Codec {
   }
 }
 
-function encrypt(text: string, { id, key }: { readonly id: string; readonly key: Uint8Array }, bounds: Buffer): string {
+/** What stands in a text before what is encrypted. */
+interface Head {
+  /** The id of the key. */
+  readonly id: string
+  /** The id of the data subject; null if it has none. */
+  readonly subject: string | null
+}
+
+function headOf({ id, subject }: Head): string {
+  return subject === null ? `${version}.${id}` : `${subjectVersion}.${id}.${Buffer.from(subject).toString('base64url')}`
+}
+
+function encrypt(
+  text: string,
+  key: Uint8Array,
+  { head, bounds }: { readonly head: Head; readonly bounds: Buffer },
+): string {
   const nonce = randomBytes(nonceBytes)
   const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes })
   cipher.setAAD(bounds)
   const sealed = Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()])
-  return `${version}.${id}.${sealed.toString('base64url')}`
+  return `${headOf(head)}.${sealed.toString('base64url')}`
 }
 
 interface Reading {
   readonly keys: ReadonlyMap<string, Uint8Array>
-  readonly bind: (id: string, place: Place) => Buffer
-  readonly place: Place
+  readonly bind: (of: Head, place: Place) => Buffer
+  readonly subjects: Subjects | null
 }
 
-function decrypt(text: string, { keys, bind, place }: Reading): string {
-  const [, id, body, ...rest] = text.split('.', 4)
-  const sealed = Buffer.from(body ?? '', 'base64url')
-  // Decoding skips unknown characters: only the canonical text is read.
-  const isSound = isKeyId(id) && rest.length === 0 && sealed.toString('base64url') === body
-  if (!isSound || sealed.length < nonceBytes + tagBytes) {
-    throw corrupt(place, 'it is not a whole encrypted text', undefined)
-  }
-  const key = keys.get(id)
-  if (key === undefined) {
+/** The parts of a text of ours. Throws PAYLOAD_CORRUPT. */
+function partsOf(text: string, place: Place): Head & { readonly body: string } {
+  const [form, id, ...rest] = text.split('.', 5)
+  const [subject, body] =
+    form === version ? [null, rest[0]] : [Buffer.from(rest[0] ?? '', 'base64url').toString(), rest[1]]
+  const isSound =
+    isKeyId(id) &&
+    body !== undefined &&
+    rest.length === (form === version ? 1 : 2) &&
+    (subject === null || (subject !== '' && text.startsWith(`${headOf({ id, subject })}.`)))
+  if (!isSound) throw corrupt(place, 'it is not a whole encrypted text', undefined)
+  return { id, subject, body }
+}
+
+/** Null if its data subject was erased. */
+function decrypt(text: string, place: Place, { keys, bind, subjects }: Reading): string | null {
+  const { id, subject, body } = partsOf(text, place)
+  const codecKey = keys.get(id)
+  if (codecKey === undefined) {
     throw corrupt(place, `it was encrypted with the key ${shown(id)}, which is not here`, undefined, id)
+  }
+  if (subject !== null && subjects === null) {
+    throw corrupt(place, 'it is about a data subject, and `subjects` of encryptingCodec() is not set', undefined)
+  }
+  const key = subject === null ? codecKey : (subjects?.key(subject, codecKey) ?? null)
+  if (key === null) return null
+  const sealed = Buffer.from(body, 'base64url')
+  // Decoding skips unknown characters: only the canonical text is read.
+  if (sealed.toString('base64url') !== body || sealed.length < nonceBytes + tagBytes) {
+    throw corrupt(place, 'it is not a whole encrypted text', undefined)
   }
   try {
     const decipher = createDecipheriv(algorithm, key, sealed.subarray(0, nonceBytes), { authTagLength: tagBytes })
-    decipher.setAAD(bind(id, place))
+    decipher.setAAD(bind({ id, subject }, place))
     decipher.setAuthTag(sealed.subarray(-tagBytes))
     const opened = decipher.update(sealed.subarray(nonceBytes, -tagBytes))
     return Buffer.concat([opened, decipher.final()]).toString('utf8')
@@ -139,11 +201,12 @@ function decrypt(text: string, { keys, bind, place }: Reading): string {
 }
 
 /**
- * The additional authenticated data: version, key, database, run, entry, the kind of the entry or message, its field, and its
- * name. JSON keeps the parts apart, and null from every name.
+ * The additional authenticated data: version, key, database, run, entry, the kind of the entry or message, its field, its name,
+ * and its data subject. JSON keeps the parts apart, and null from every name.
  */
-function bound(key: string, { runId, seq, kind, name, id }: Place, namespace: string): Buffer {
-  return Buffer.from(JSON.stringify([version, key, namespace, runId, seq, kind, field, name, id]))
+function bound({ id: key, subject }: Head, { runId, seq, kind, name, id }: Place, namespace: string): Buffer {
+  const of = [namespace, runId, seq, kind, field, name, id]
+  return Buffer.from(JSON.stringify(subject === null ? [version, key, ...of] : [subjectVersion, key, ...of, subject]))
 }
 
 function decodeWith(codec: Codec, text: string, place: Place): unknown {

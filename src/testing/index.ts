@@ -23,11 +23,13 @@ export type { TrialPlan } from './kit/crash/trial-plan.ts'
 export type { WaitCondition, WaitingRun } from './kit/waiting-run.ts'
 
 export {
+  checkHistory,
   checkLaws,
   given,
   type Expected,
   type ExpectedTimer,
   type Given,
+  type KeptEvent,
   type LawOptions,
   type When,
 } from './deciders/index.ts'

@@ -1,6 +1,7 @@
 // Instances of deciders by the command line: inputs that are decided, and what is read of an instance by its id.
 
 import { describe, expect, it } from 'vitest'
+import { encryptingCodec } from '../../src/encryption/index.ts'
 import { documents, shop } from './seed.ts'
 import { greet, tally } from './tally.ts'
 import type { Scene } from './world.ts'
@@ -59,7 +60,82 @@ describe('holdfast enqueue', () => {
   })
 })
 
+describe('holdfast inspect', () => {
+  it('IF-O4 shows the state, what may follow, what is pending, and the last events', async () => {
+    const { holdfast, run } = await tallies()
+    await holdfast.execute(tally, { type: 'Count', tallyId: '42' }, { commandId: 'c-1' })
+    await holdfast.execute(tally, { type: 'Count', tallyId: '42' })
+    const { code, stdout, stderr } = await run(['inspect', 'demo.tally', '42', '--limit', '1'])
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout).toMatch(
+      /^demo\.tally v1 {2}42 {2}counting, waiting\n {2}run {9}\S+\n {2}created .*\n {2}state {7}2\n/,
+    )
+    expect(stdout).toContain('  count       2\n  may follow  Count → full\n  effect      note#4  pending, run ')
+    expect(stdout).toMatch(/\n\n +\d+ {2}\S+ \S+Z {2}\{"type":"Counted"\} {2}after Count\n$/)
+    const json = await run(['inspect', 'demo.tally', '42', '--json'])
+    expect(documents(json.stdout)).toMatchObject([{ state: 2, unreadable: null, history: [{ seq: 3 }, { seq: 6 }] }])
+    expect(await run(['inspect', 'demo.tally', '7'])).toMatchObject({ code: 3, stdout: '' })
+  })
+})
+
+describe('holdfast diagram', () => {
+  it('IF-O2 draws what the view declares, without a store', async () => {
+    const { run } = await tallies()
+    const drawn = await run(['diagram', 'demo.tally'])
+    expect(drawn).toEqual({
+      code: 0,
+      stderr: '',
+      stdout:
+        'stateDiagram-v2\n  [*] --> empty\n  empty --> counting : Count [note]\n  counting --> full : Count [note]\n',
+    })
+    expect((await run(['diagram', 'demo.tally', '--format', 'dot'])).stdout).toMatch(
+      /^digraph "demo\.tally" \{\n {2}rankdir=LR;/,
+    )
+  })
+
+  it('IF-O2 IF-O4 marks what instances did, and what they never did', async () => {
+    const { holdfast, run } = await tallies()
+    for (let at = 0; at < 3; at += 1) await holdfast.execute(tally, { type: 'Count', tallyId: '42' })
+    const { stdout } = await run(['diagram', 'demo.tally', '--observed'])
+    expect(stdout).toContain('  empty --> counting : Count [note] (1×)\n')
+    expect(stdout).toContain('  counting --> full : Count [note] (never seen)\n')
+    expect(stdout).toContain('  counting --> counting : Count [note] (2×) (not declared)\n')
+    const [json] = documents((await run(['diagram', 'demo.tally', '--observed', '--limit', '5', '--json'])).stdout)
+    expect(json).toMatchObject({ format: 'mermaid', observed: { instances: 1, isCapped: false } })
+  })
+
+  it('IF-O2 refuses a misspelt decider, a workflow that is none, and another format', async () => {
+    const { run } = await tallies()
+    const misspelt = await run(['diagram', 'demo.taly'])
+    expect([misspelt.code, misspelt.stderr]).toEqual([2, expect.stringContaining('Did you mean "demo.tally"?')])
+    expect((await run(['diagram', 'demo.greet'])).stderr).toContain('is no decider')
+    expect(await run(['diagram', 'demo.tally', '--format', 'svg'])).toMatchObject({ code: 2 })
+  })
+})
+
 describe('an instance by its id', () => {
+  it('IF-O4 has a state at an earlier entry and at an earlier time', async () => {
+    const { holdfast, run } = await tallies()
+    await holdfast.execute(tally, { type: 'Count', tallyId: '42' })
+    await holdfast.execute(tally, { type: 'Count', tallyId: '42' })
+    expect((await run(['state', 'demo.tally', '42', '--at', '3'])).stdout).toBe('1\n')
+    expect((await run(['state', 'demo.tally', '42', '--at', '2100-01-01'])).stdout).toBe('2\n')
+    const early = await run(['state', 'demo.tally', '42', '--at', '2001-01-01T00:00:00Z'])
+    expect([early.code, early.stderr]).toEqual([3, expect.stringContaining('that had begun by then')])
+    expect((await run(['state', 'demo.tally', '42', '--at', 'yesterday'])).code).toBe(2)
+  })
+
+  it('shows an event that cannot be read here as the reason, and the others as they are', async () => {
+    const codec = encryptingCodec({ keys: { k: Buffer.alloc(32, 1) }, current: 'k' })
+    const { holdfast, run } = await shop({ workflows: [greet, tally], codec })
+    await holdfast.execute(tally, { type: 'Count', tallyId: '42' })
+    const env = { HOLDFAST_WORKFLOWS: 'test/cli/tally.ts' }
+    const { code, stdout } = await run(['history', 'demo.tally', '42'], { env })
+    expect([code, stdout]).toEqual([0, expect.stringContaining('PAYLOAD_CORRUPT')])
+    const seen = await run(['inspect', 'demo.tally', '42'], { env })
+    expect([seen.code, seen.stdout]).toEqual([0, expect.stringContaining('\nunreadable: Event "Counted", entry 3')])
+  })
+
   it('has a state, events and a history', async () => {
     const { holdfast, run } = await tallies()
     await holdfast.execute(tally, { type: 'Count', tallyId: '42' }, { commandId: 'c-1' })

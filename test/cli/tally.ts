@@ -12,4 +12,14 @@ export const tally = decider('demo.tally', {
     count === 5 ? reject('full') : decision({ type: 'Counted' }).effect({ type: 'note' }),
   id: 'tallyId',
   effects: { note: () => undefined },
+  view: {
+    stateInfo: (count) => ({ status: count === 5 ? 'full' : count === 0 ? 'empty' : 'counting', fields: { count } }),
+    definition: {
+      initial: 'empty',
+      transitions: [
+        { from: 'empty', input: 'Count', to: 'counting', effects: ['note'] },
+        { from: 'counting', input: 'Count', to: 'full', effects: ['note'] },
+      ],
+    },
+  },
 })

@@ -31,6 +31,7 @@ export const flags = [
   '--citus',
   '--to-topic',
   '--ended',
+  '--observed',
   '--help',
   '-V',
   '--',
@@ -79,6 +80,8 @@ export const options = [
   '--file',
   '--workflows',
   '--against',
+  '--at',
+  '--format',
 ]
 /** What commands take for good, so that some cases come further than to the first refusal. */
 const sound = [

@@ -240,3 +240,45 @@ decided.thenState('2')
 decided.thenRejected('wron')
 // @ts-expect-error -- no such input
 checkLaws(ticking, [{ type: 'Tack' }])
+
+// IF-V2: what earlier code wrote is brought to what evolve takes, step by step.
+
+type Priced = { type: 'Priced'; amount: number; currency: 'EUR' | 'USD' } | { type: 'Dropped' }
+const pricing = {
+  initial: () => ({ total: 0, notes: [] as string[] }),
+  evolve: (state: { total: number; notes: string[] }, event: Priced) =>
+    event.type === 'Priced' ? { ...state, total: state.total + event.amount } : state,
+  decide: (_state: { total: number }, _input: { type: 'Price'; id: string }) => decision({ type: 'Dropped' }),
+  id: 'id',
+} as const
+type Priced1 = { type: 'Priced'; cents: number }
+type Priced2 = { type: 'Priced'; amount: number }
+decider('a', {
+  ...pricing,
+  upcast: {
+    Priced: {
+      1: (old: Priced1) => ({ type: 'Priced', amount: old.cents / 100 }),
+      2: (old: Priced2) => ({ ...old, currency: 'EUR' }),
+    },
+    Dropped: { 1: () => ({ type: 'Dropped' }) },
+  },
+  renamed: { Charged: 'Priced' },
+  retired: ['Noted'],
+  stateVersion: 2,
+  upcastState: { 1: (old: { total: number }) => ({ ...old, notes: [] }) },
+})
+decider('a', {
+  ...pricing,
+  // @ts-expect-error -- the first does not return what the second takes
+  upcast: { Priced: { 1: (old: Priced1) => old, 2: (old: Priced2) => ({ ...old, currency: 'EUR' }) } },
+})
+// @ts-expect-error -- the last returns no event that evolve takes
+decider('a', { ...pricing, upcast: { Priced: { 2: (old: Priced2) => ({ ...old, currency: 'CHF' }) } } })
+// @ts-expect-error -- no event has this type now
+decider('a', { ...pricing, upcast: { Pricd: { 1: (old: Priced2) => old } } })
+// @ts-expect-error -- no event has the new name
+decider('a', { ...pricing, renamed: { Charged: 'Pricd' } })
+// @ts-expect-error -- an event of this type is still decided
+decider('a', { ...pricing, retired: ['Dropped'] })
+// @ts-expect-error -- a state of another form
+decider('a', { ...pricing, stateVersion: 2, upcastState: { 1: (old: { total: number }) => old } })

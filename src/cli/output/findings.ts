@@ -8,9 +8,11 @@ import { visible } from '../../core/text/printable.ts'
 import { amount } from './text.ts'
 
 /**
- * The kind of disagreement: that of `holdfast.replay`, or that there is no such workflow, or that a payload cannot be read.
+ * The kind of disagreement: that of `holdfast.replay`, or that there is no such workflow, or that a payload or an event cannot be
+ * read.
  */
-export type FindingKind = Exclude<ReplayResult['outcome'], 'same'> | 'unknown-workflow' | 'unreadable'
+export type FindingKind =
+  Exclude<ReplayResult['outcome'], 'same'> | 'unknown-workflow' | 'unreadable' | 'unreadable-event'
 
 export interface Finding {
   readonly kind: FindingKind
@@ -84,6 +86,8 @@ function findingOf(run: Judged, replayed: ReplayResult | HoldfastError): Found |
       const { recorded, now } = replayed
       return { kind: 'ends-otherwise', sameAs: endsOf(recorded, now), message: disagreement(run, replayed) }
     }
+    case 'folds-otherwise':
+      return { kind: 'folds-otherwise', sameAs: '', message: disagreement(run, replayed) }
     case 'throws':
       return thrown(run, replayed)
   }
@@ -92,9 +96,19 @@ function findingOf(run: Judged, replayed: ReplayResult | HoldfastError): Found |
 function thrown(run: Judged, replayed: Extract<ReplayResult, { outcome: 'throws' }>): Found {
   const { error } = replayed
   const message = disagreement(run, replayed)
+  if (isHoldfastError(error, 'EVENT_UNREADABLE')) return unreadableEvent(error, message)
   const isUnreadable = isHoldfastError(error, 'PAYLOAD_CORRUPT') || isHoldfastError(error, 'STORE_UNAVAILABLE')
   if (!isUnreadable) return { kind: 'throws', sameAs: messageOf(error), message }
   return { kind: 'unreadable', sameAs: JSON.stringify([error.code, error.details['reason']]), message }
+}
+
+/** Of an event whose text cannot be read, the text is the reason. Otherwise the code is. */
+function unreadableEvent(error: HoldfastError, message: string): Found {
+  const { cause } = error
+  if (isHoldfastError(cause, 'PAYLOAD_CORRUPT')) {
+    return { kind: 'unreadable', sameAs: JSON.stringify([cause.code, cause.details['reason']]), message }
+  }
+  return { kind: 'unreadable-event', sameAs: JSON.stringify([error.details['event'], messageOf(cause)]), message }
 }
 
 function disagreement(run: Judged, replayed: ReplayResult): string {
@@ -112,6 +126,8 @@ const headings: Readonly<Record<FindingKind, string>> = {
   'ends-otherwise': 'would end otherwise',
   'unknown-workflow': 'would find no code',
   unreadable: 'cannot be read',
+  'unreadable-event': 'have an event that this build cannot read',
+  'folds-otherwise': 'would have another state',
 }
 
 /** A finding in a few lines, safe to print. */

@@ -1,9 +1,17 @@
 // How instances of deciders are read.
 
 import type { DeciderTypes, TypedDecider } from '../../core/definition/decider-model.ts'
-import type { InputSource } from '../../core/model/entry.ts'
 import type { AbortOption } from '../abort-option.ts'
+import type { Backlog, HistoricEvent, Inspection, Observed, TimerFailure } from './instance-views.ts'
 import type { RunHandle } from '../run-handle.ts'
+
+export interface StateOptions extends AbortOption {
+  /**
+   * The state at an earlier time: after the entry of this number, as `history` gives it, or at this time of the store. Then the
+   * journal is read from its beginning. @default now
+   */
+  readonly at?: number | Date
+}
 
 export interface EventsOptions extends AbortOption {
   /** Only those after the entry of this number. @default 0, all */
@@ -12,44 +20,14 @@ export interface EventsOptions extends AbortOption {
   readonly limit?: number
 }
 
-/** An event with its time and its cause. */
-export interface HistoricEvent<Event = unknown> {
-  /** The number of its entry in the journal. Numbers grow, and other entries stand between. */
-  readonly seq: number
-  readonly at: Date
-  readonly event: Event
-  /** The input that it followed from. */
-  readonly cause: EventCause
+export interface InspectOptions extends AbortOption {
+  /** How many of its last events `history` has. @default 100 */
+  readonly limit?: number
 }
 
-export interface EventCause {
-  /** The type of the input; null if it was the one that the run was started with. */
-  readonly input: string | null
-  /** Where that came from: a call, a message, an effect, a timer, or the start of the run. */
-  readonly from: InputSource
-  /** The id of the command, if its sender gave one. */
-  readonly commandId: string | null
-}
-
-/** A timer that gave up: its input could not be decided. */
-export interface TimerFailure {
-  /** The number of its entry in the journal. */
-  readonly seq: number
-  readonly at: Date
-  /** Its key; null if it had none. */
-  readonly key: string | null
-  /** How often it was tried. */
-  readonly attempts: number
-  readonly error: unknown
-}
-
-/** The inputs that were enqueued and are not decided yet. */
-export interface Backlog {
-  readonly inputs: number
-  /** There are more: only the first 1,000 messages were counted. */
-  readonly isCapped: boolean
-  /** When the oldest of them came; null if there is none. */
-  readonly since: Date | null
+export interface ObserveOptions extends AbortOption {
+  /** How many instances are read at most, the newest first. @default 1_000 */
+  readonly limit?: number
 }
 
 type Named<Types extends DeciderTypes> = TypedDecider<Types>
@@ -60,9 +38,24 @@ export interface InstanceReader {
   state<Types extends DeciderTypes>(
     decider: Named<Types>,
     id: string,
-    options?: AbortOption,
+    options?: StateOptions,
   ): Promise<Types['state'] | undefined>
-  state(decider: string, id: string, options?: AbortOption): Promise<unknown>
+  state(decider: string, id: string, options?: StateOptions): Promise<unknown>
+  /**
+   * An instance as a whole: its state, its last events, and its pending effects, timers and inputs; undefined if there is none of
+   * this id. An event that this code cannot read is in it, and does not make the call fail.
+   */
+  inspect<Types extends DeciderTypes>(
+    decider: Named<Types>,
+    id: string,
+    options?: InspectOptions,
+  ): Promise<Inspection<Types['state'], Types['event']> | undefined>
+  inspect(decider: string, id: string, options?: InspectOptions): Promise<Inspection | undefined>
+  /**
+   * What instances did, counted by status and input: the newest thousand unless `limit` says otherwise, read from their journals.
+   * Rejects with INVALID_OPTION if the decider has no `view`.
+   */
+  observe(decider: TypedDecider | string, options?: ObserveOptions): Promise<Observed>
   /** The events of an instance in order; none if there is none of this id. */
   events<Types extends DeciderTypes>(
     decider: Named<Types>,

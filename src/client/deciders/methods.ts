@@ -7,7 +7,9 @@ import type { Engine } from '../../engine/engine.ts'
 import type { AbortOption } from '../abort-option.ts'
 import { operation, type Operation } from '../operation.ts'
 import type { Enqueuer, ExecuteOptions, Executor } from './executor.ts'
-import type { EventsOptions, InstanceReader } from './instance-reader.ts'
+import { inspectInstance } from './inspect.ts'
+import type { EventsOptions, InspectOptions, InstanceReader, ObserveOptions, StateOptions } from './instance-reader.ts'
+import { observeInstances } from './observe.ts'
 import { instanceHandle, readBacklog, readDeadTimers, readEvents, readHistory, readState } from './read-instance.ts'
 
 export type DeciderMethods = Executor & Enqueuer & InstanceReader
@@ -28,7 +30,9 @@ export function deciderMethods(engine: Engine, submit: (given: Operation) => Pro
     execute,
     executeDynamic: execute,
     enqueue,
-    state: (decider: Named, id: string, options?: AbortOption) => readState(engine, decider, id, options),
+    state: (decider: Named, id: string, options?: StateOptions) => readState(engine, decider, id, options),
+    inspect: (decider: Named, id: string, options?: InspectOptions) => inspectInstance(engine, decider, id, options),
+    observe: (decider: Named, options?: ObserveOptions) => observeInstances(engine, decider, options),
     events: (decider: Named, id: string, options?: EventsOptions) => readEvents(engine, decider, id, options),
     history: (decider: Named, id: string, options?: EventsOptions) => readHistory(engine, decider, id, options),
     instance: (decider: Named, id: string, options?: AbortOption) => instanceHandle(engine, decider, id, options),

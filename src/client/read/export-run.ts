@@ -5,7 +5,9 @@
 import { blankCompletionTokens, noSecret } from '../../core/completion/blank-completion-tokens.ts'
 import { jsonCodec, type Codec, type ErrorClass } from '../../core/payload/codec.ts'
 import { isEntryKind, type Entry } from '../../core/model/entry.ts'
-import { HoldfastError } from '../../core/errors/error.ts'
+import { HoldfastError, isHoldfastError } from '../../core/errors/error.ts'
+import { isDecider } from '../../core/definition/decider-model.ts'
+import { fetchedEntries } from '../../core/deciding/read-entries.ts'
 import { isRunId } from '../../core/model/run-id.ts'
 import { deepest, mostBigintDigits } from '../../core/payload/json-decode.ts'
 import type { Payloads } from '../../core/payload/payload.ts'
@@ -16,6 +18,7 @@ import { shown } from '../../core/text/suggest.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { RunReference } from '../run-reference.ts'
 import { reading, type AbortOption } from '../abort-option.ts'
+import { openInstance } from '../deciders/instance-walk.ts'
 import { readData } from './run-view.ts'
 import { wholeJournal } from './whole-journal.ts'
 
@@ -24,6 +27,8 @@ export interface ExportedRun {
   readonly format: 1
   readonly run: Run
   readonly entries: readonly Entry[]
+  /** Of an instance of a decider, its state after the last entry, if the code that exported it could fold it: `data`. */
+  readonly kept?: { readonly seq: number; readonly stateVersion: number; readonly data: string }
 }
 
 const format = 1
@@ -48,8 +53,34 @@ export async function exportRun(engine: Engine, reference: RunReference, options
   )
   const exported: Entry[] = []
   for (const entry of entries) exported.push(await exportEntry(run.id, entry, engine.payloads))
+  const kept = await keptState(engine, run, entries)
   // The session that holds the run means nothing elsewhere.
-  return { format, run: withoutTokens({ ...run, session: null }), entries: exported }
+  return {
+    format,
+    run: withoutTokens({ ...run, session: null }),
+    entries: exported,
+    ...(kept === null ? {} : { kept }),
+  }
+}
+
+/** Null if it is no instance of a decider that is here, or one that cannot be folded. */
+async function keptState(
+  engine: Engine,
+  run: Run,
+  entries: readonly Entry[],
+): Promise<NonNullable<ExportedRun['kept']> | null> {
+  const definition = engine.registry.find(run.type, run.version)
+  if (definition === undefined || !isDecider(definition)) return null
+  const instance = openInstance(engine, definition, run)
+  try {
+    instance.apply(await fetchedEntries(engine, entries, () => true))
+    if (!instance.hasBegun) return null
+    const { seq, state } = instance
+    return withoutTokens({ seq, stateVersion: definition.model.stateVersion, data: codec.encode(state, nowhere) })
+  } catch (error) {
+    if (isHoldfastError(error, 'EVENT_UNREADABLE') || isHoldfastError(error, 'NOT_STORABLE')) return null
+    throw error
+  }
 }
 
 async function exportEntry(runId: string, entry: Entry, payloads: Payloads): Promise<Entry> {
@@ -68,7 +99,7 @@ function withoutTokens<Data>(data: Data): Data {
 /** The same value, if it is an exported run. Throws INVALID_OPTION otherwise. */
 export function checkExported(value: unknown): ExportedRun {
   if (typeof value !== 'object' || value === null) throw notExported(`Got ${shown(value)}.`)
-  const { format: found, run, entries } = value as { readonly [Key in keyof ExportedRun]?: unknown }
+  const { format: found, run, entries, kept } = value as { readonly [Key in keyof ExportedRun]?: unknown }
   if (found !== format) {
     const newer = typeof found === 'number' && found > format
     throw notExported(
@@ -79,6 +110,7 @@ export function checkExported(value: unknown): ExportedRun {
   if (!Array.isArray(entries) || entries.length === 0) throw notExported('It has no `entries`.')
   const wrong = entries.findIndex((entry, at) => !isEntry(entry, at + 1))
   if (wrong !== -1) throw notExported(`Entry ${wrong + 1} is incomplete, or an entry before it is missing.`)
+  if (kept !== undefined && !isKept(kept)) throw notExported('Its `kept` is incomplete.')
   return value as ExportedRun
 }
 
@@ -88,6 +120,12 @@ function isRow(run: unknown): boolean {
   const { id, type, version, seq, token } = run as { readonly [Key in keyof Run]?: unknown }
   const areTexts = typeof id === 'string' && isRunId(id) && typeof type === 'string' && isPrintable(type)
   return areTexts && [version, seq, token].every((number) => Number.isSafeInteger(number))
+}
+
+function isKept(kept: unknown): boolean {
+  if (typeof kept !== 'object' || kept === null) return false
+  const { seq, stateVersion, data } = kept as { readonly [Key in keyof NonNullable<ExportedRun['kept']>]?: unknown }
+  return Number.isSafeInteger(seq) && Number.isSafeInteger(stateVersion) && typeof data === 'string'
 }
 
 function isEntry(entry: unknown, place: number): boolean {

@@ -5,6 +5,8 @@ import type { ErrorClass } from '../../core/payload/codec.ts'
 import type { Definition } from '../../core/definition/definition.ts'
 import { isHoldfastError } from '../../core/errors/error.ts'
 import { Payloads } from '../../core/payload/payload.ts'
+import { nowhere } from '../../core/payload/place.ts'
+import type { Run } from '../../core/model/run.ts'
 import type { Ports } from '../../core/runtime/ports.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { replayRun, type ReplayResult } from '../../engine/replay/replay-run.ts'
@@ -27,8 +29,11 @@ export async function replayHere(
     const { type, version } = exported.run
     return replayExported(registry.get(type, version), exported, { ports, services })
   }
+  // A body is replayed from its last beginning on, an instance is folded as a whole: a snapshot would hide what is before it.
+  const begin = ({ type, version }: Run): 'first' | 'base' =>
+    registry.find(type, version)?.style === 'decider' ? 'first' : 'base'
   const { run, entries } = await reading('replay()', options, () =>
-    wholeJournal(engine, replayed, 'base', options?.abortSignal),
+    wholeJournal(engine, replayed, begin, options?.abortSignal),
   )
   const tokenKey = await readableKey(engine)
   return replayRun(registry.get(run.type, run.version), run, entries, { ports, payloads, services, tokenKey })
@@ -52,8 +57,10 @@ export interface ExportedReplay {
 /** Replays an exported run: its payloads are in plain text, and its tokens complete nothing. */
 export function replayExported(
   definition: Definition,
-  { run, entries }: ExportedRun,
+  { run, entries, kept }: ExportedRun,
   { ports, services, errors }: ExportedReplay,
 ): Promise<ReplayResult> {
-  return replayRun(definition, run, entries, { ports, payloads: new Payloads(exportCodec(errors)), services })
+  const codec = exportCodec(errors)
+  const state = kept === undefined ? undefined : { ...kept, state: codec.decode(kept.data, nowhere) }
+  return replayRun(definition, run, entries, { ports, payloads: new Payloads(codec), services, kept: state })
 }

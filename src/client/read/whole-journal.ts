@@ -12,17 +12,17 @@ export interface JournaledRun {
   readonly entries: readonly Entry[]
 }
 
-/** Reads a journal from its first entry on, or from the `base` of the run: nothing before that is replayed. @internal */
+/** Reads a journal from its first entry on, or from the `base` of the run. @internal */
 export async function wholeJournal(
   { store }: Pick<Engine, 'store'>,
   reference: RunReference,
-  from: 'first' | 'base',
+  from: 'first' | ((run: Run) => 'first' | 'base'),
   abortSignal?: AbortSignal,
 ): Promise<JournaledRun> {
   const id = idOf(reference)
   const [run] = await store.get([id])
   if (run === undefined) throw runNotFound(id)
-  const before = from === 'base' ? run.base - 1 : 0
+  const before = typeof from === 'function' && from(run) === 'base' ? run.base - 1 : 0
   const entries = await loadEntries(abortableLoads(store, abortSignal), id, before)
   return { run: asOf(run, entries), entries }
 }

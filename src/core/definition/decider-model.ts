@@ -11,13 +11,14 @@
 
 import type { HoldfastError } from '../errors/error.ts'
 import type { Due } from '../model/due.ts'
-import type { AttemptMeta, Draft, Entry, InputMeta } from '../model/entry.ts'
+import type { AttemptMeta, Draft, Entry, EventMeta, InputMeta } from '../model/entry.ts'
 import type { NewRun } from '../model/new-run.ts'
 import type { Payloads } from '../payload/payload.ts'
 import type { Ports } from '../runtime/ports.ts'
 import type { Definition, Host } from './definition.ts'
 import type { RetryPolicy } from './retry.ts'
 import type { Services } from './services.ts'
+import type { DeciderView } from './state-machine.ts'
 
 /** A workflow whose runs are instances of a decider. */
 export interface DeciderDefinition extends Definition {
@@ -66,8 +67,28 @@ export interface DeciderModel {
   effect(type: string): EffectModel | undefined
   /** The types of effects that it performs. */
   readonly effectTypes: readonly string[]
+  /** How people see its states; null if its author does not say. */
+  readonly view: DeciderView | null
+  /** An event as `evolve` gets it; null if its type is retired, which is not even read. Throws EVENT_UNREADABLE. */
+  readEvent(event: RecordedEvent, instanceId: string): { readonly event: unknown } | null
+  /** The `stateVersion` of this code. */
+  readonly stateVersion: number
+  /** The state in the value of a snapshot; null if it is none. */
+  snapshotState(value: unknown): { readonly state: unknown } | null
+  /** A state of that version as this code has it; null if it is meant to be another. Throws what an upcaster throws. */
+  presentState(state: unknown, stateVersion: number): { readonly state: unknown } | null
   /** An instance of which nothing is known yet: its journal is applied, or its first input offered. */
   open(options: InstanceOptions): DeciderInstance
+}
+
+/** An event as its entry has it. */
+export interface RecordedEvent {
+  readonly seq: number
+  /** The type under which it was written. */
+  readonly name: string | null
+  readonly meta: EventMeta | null
+  /** Throws if its text cannot be read. */
+  readonly read: () => unknown
 }
 
 /** How effects of one type are performed. */

@@ -259,8 +259,10 @@ export interface EventMeta {
 }
 
 export interface SnapshotMeta {
-  /** Of the code that folded it: code with another fingerprint passes it over. */
+  /** Of the code that folded it: code with another fingerprint passes it over, unless it brings older states up to date. */
   readonly fingerprint: string
+  /** The `stateVersion` of that code; left out by code that did not write it. */
+  readonly stateVersion?: number
 }
 
 /** When a timer is due: at a point in time, or this long after the commit of its entry. */

@@ -4,7 +4,7 @@
 
 import { capitalized } from '../text/capitalized.ts'
 import { errorClasses, type ErrorClass } from './error-data.ts'
-import { HoldfastError } from '../errors/error.ts'
+import { HoldfastError, isHoldfastError } from '../errors/error.ts'
 import { decodeJson, deepest, mostBigintDigits, UnreadableJson } from './json-decode.ts'
 import { encodeJson } from './json-encode.ts'
 import { shownPlace, type Place } from './place.ts'
@@ -103,6 +103,18 @@ export function jsonCodec(options: JsonCodecOptions = {}): Codec {
 export function damagedRow(place: Place, what: string, why: string): HoldfastError {
   const message = `${capitalized(what)} of run ${place.runId} is damaged: ${why}. Put its row back as it was.`
   return new HoldfastError('PAYLOAD_CORRUPT', message, { details: { ...place, reason: why, damaged: what } })
+}
+
+/** PAYLOAD_CORRUPT for a payload whose data subject was erased: nobody can read it any more, and nothing is to be repaired. */
+export function erased(place: Place): HoldfastError {
+  const reason = 'its data subject was erased'
+  return new HoldfastError('PAYLOAD_CORRUPT', `The payload of ${shownPlace(place)} cannot be read: ${reason}.`, {
+    details: { ...place, reason, erased: true },
+  })
+}
+
+export function isErased(error: unknown): boolean {
+  return isHoldfastError(error, 'PAYLOAD_CORRUPT') && error.details['erased'] === true
 }
 
 /**

@@ -9,6 +9,9 @@ import type { Schema } from '../../core/definition/schema.ts'
 import type { Typed } from './decision.ts'
 import type { IdChecked, IdLike, IdOption } from './identity.ts'
 import type { EffectOf, EventOf, InputLiteral, StateLiteral, TimerInputOf } from './outcome-types.ts'
+import type { ErasedEvent } from '../past/read-event.ts'
+import type { ViewOption } from './view-options.ts'
+import type { RenamedOption, UpcastChecked, UpcastStateChecked, UpcastStateLike, UpcastLike } from './past-options.ts'
 
 /** All that `decide` may know besides its state and its input. */
 export interface DecideTools {
@@ -94,10 +97,18 @@ interface OwnOptions<State, Input extends Typed, Event extends Typed, Outcome> {
    * number are not used. The text of `evolve` and `initial` themselves is compared. @default 1
    */
   readonly stateVersion?: number
+  /** What event types that were written under another name are called now: `{ Charged: 'Paid' }`. @default none */
+  readonly renamed?: RenamedOption<NoInfer<Event>>
   /** After how many entries a snapshot is written; null for never. @default 200 */
   readonly snapshotEvery?: number | null
   /** Each of its instances has these. */
   readonly tags?: readonly string[]
+  /**
+   * The state after an event whose data subject was erased: only its type is known. It is pure. @default the state before it
+   */
+  readonly onErased?: (state: State, event: ErasedEvent) => NoInfer<State> | StateLiteral
+  /** How people see its states, in pictures and in `inspect`. @default they see the whole state, and no picture */
+  readonly view?: ViewOption<State, Input['type'], EffectOf<Outcome>['type']>
 }
 
 export interface DeciderOptions<State, Input extends Typed, Event extends Typed, Outcome> extends OwnOptions<
@@ -106,6 +117,15 @@ export interface DeciderOptions<State, Input extends Typed, Event extends Typed,
   Event,
   Outcome
 > {
+  /**
+   * Reads events of older forms: for each event type a function for each older version, which makes of it what the next version
+   * would have written. What is written has the version after the last of them. @default each event has version 1
+   */
+  readonly upcast?: UpcastLike
+  /** The same for the states in snapshots, by `stateVersion`. @default snapshots of other code are passed over */
+  readonly upcastState?: UpcastStateLike
+  /** Event types that journals may have and that mean nothing any more: the fold passes over them. @default none */
+  readonly retired?: readonly string[]
   /** Which instance an input is for: the name of its field, a function, or one of these for each type of input. */
   readonly id: NoInfer<IdOption<Input>>
   /** Checks the inputs of callers; the decider gets the output of the schema. Any Standard Schema library. */
@@ -161,14 +181,35 @@ type TimersChecked<Input, Outcome> =
 
 type IdCheckedLate<Input extends Typed, Outcome, Id> = Unread extends EventOf<Outcome> ? unknown : IdChecked<Input, Id>
 
+/** What earlier code wrote. */
+export interface PastTypes {
+  readonly upcast: unknown
+  readonly upcastState: unknown
+  readonly retired: string
+}
+
+type PastChecked<State, Event extends Typed, Outcome, Past extends PastTypes> =
+  Unread extends EventOf<Outcome>
+    ? unknown
+    : UpcastChecked<Event, Past['upcast']> &
+        UpcastStateChecked<State, Past['upcastState']> & {
+          readonly retired?: readonly Exclude<Past['retired'], Event['type']>[]
+        }
+
 /** The options, and what does not fit between them. `Id` is unknown if there is none. */
-export type CheckedOptions<State, Input extends Typed, Event extends Typed, Outcome, Sent, Id> = InferredOptions<
+export type CheckedOptions<
   State,
-  Input,
-  Event,
+  Input extends Typed,
+  Event extends Typed,
   Outcome,
-  Sent
-> & { readonly id?: Id } & IdCheckedLate<Input, Outcome, Id> &
+  Sent,
+  Id,
+  Past extends PastTypes,
+> = InferredOptions<State, Input, Event, Outcome, Sent> & { readonly id?: Id } & IdCheckedLate<Input, Outcome, Id> &
   HandlersChecked<Outcome> &
   EventsChecked<Event, Outcome> &
-  TimersChecked<Input, Outcome>
+  TimersChecked<Input, Outcome> & {
+    readonly upcast?: Past['upcast']
+    readonly upcastState?: Past['upcastState']
+    readonly retired?: readonly Past['retired'][]
+  } & PastChecked<State, Event, Outcome, Past>

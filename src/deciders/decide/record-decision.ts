@@ -7,9 +7,10 @@ import { didYouMean, shown } from '../../core/text/suggest.ts'
 import { checkKey } from '../../core/model/key.ts'
 import type { Request, Typed } from '../api/decision.ts'
 import { shownTyped } from '../api/identity.ts'
-import { eventVersion } from '../fold/checked-event.ts'
 import type { Fold } from '../fold/fold.ts'
 import { unkeyed } from '../fold/timers.ts'
+import { versionOf } from '../past/past.ts'
+import type { DeciderRules } from '../rules.ts'
 import { recordSignal, recordStart, type Asking } from './run-requests.ts'
 import { timerKey, timerMeta } from './timer-request.ts'
 import type { TransitionDraft } from './transition-draft.ts'
@@ -28,7 +29,9 @@ export function recordDecision(
 ): readonly unknown[] {
   const { fold, draft } = options
   const recorded = events.map((event) => {
-    draft.add({ kind: 'event', name: typeOf(event, 'An event'), meta: { version: eventVersion }, value: event })
+    const { rules } = fold.options
+    const name = presentType(rules, typeOf(event, 'An event'))
+    draft.add({ kind: 'event', name, meta: { version: versionOf(rules.past, name) }, value: event })
     return fold.lastEvent
   })
   const isOver = fold.isOver
@@ -42,6 +45,14 @@ export function recordDecision(
     draft.end = 'succeeded'
   }
   return recorded
+}
+
+/** The type of a new event. Throws if it may only be read. */
+function presentType({ past }: DeciderRules, type: string): string {
+  const now = past.renamed.get(type)
+  if (now === undefined && !past.retired.has(type)) return type
+  const why = now === undefined ? 'it is retired: the fold passes over it' : `it is called ${shown(now)} now`
+  throw new HoldfastError('INVALID_OPTION', `decide returned an event ${shown(type)}, and ${why}.`)
 }
 
 function recordRequest(options: RecordOptions, request: Request): void {

@@ -6,10 +6,11 @@
 import type { KnownCommand, PendingEffect } from '../../core/definition/decider-model.ts'
 import { HoldfastError, messageOf } from '../../core/errors/error.ts'
 import type { InputMeta, InputSource } from '../../core/model/entry.ts'
+import { isErased } from '../../core/payload/codec.ts'
 import { callPure } from '../../core/runtime/pure-call.ts'
 import { quotedText } from '../../core/text/printable.ts'
+import { erasedEvent, readEvent, unreadable } from '../past/read-event.ts'
 import type { DeciderRules } from '../rules.ts'
-import { checkedEvent } from './checked-event.ts'
 import { frozen } from './freeze.ts'
 import type { JournalTexts, Read } from './journal-texts.ts'
 import { KnownCommands } from './known-commands.ts'
@@ -194,7 +195,9 @@ export class Fold {
   private evolved(entry: Extract<Read, { kind: 'event' }>): unknown {
     const { rules, texts } = this.options
     try {
-      const event = frozen(checkedEvent(rules, entry.meta, texts.decode(entry)))
+      const read = readEvent(rules, { ...entry, read: () => texts.decode(entry) })
+      if (read === null) return this.state
+      const event = frozen(read.event)
       const before = frozen(this.state)
       const state = settled(
         'evolve',
@@ -204,18 +207,32 @@ export class Fold {
       if (state !== undefined) return state
       throw new Error('evolve returned nothing, so it does not know this event')
     } catch (cause) {
+      if (isErased(cause)) return this.afterErased(entry)
       throw this.unreadable(entry, cause)
     }
   }
 
-  private unreadable({ seq, kind, name }: Read, cause: unknown): HoldfastError {
-    const { rules, id } = this.options
-    const what = kind === 'event' ? `Event ${quotedText(name ?? '')}` : `A ${kind} entry`
-    return new HoldfastError(
-      'EVENT_UNREADABLE',
-      `${what}, entry ${seq} of instance ${quotedText(id)} of decider "${rules.type}", cannot be folded: ${messageOf(cause)}`,
-      { cause, details: { type: rules.type, id, seq, event: name } },
-    )
+  /** The state after an event whose data subject was erased: only its type is known. */
+  private afterErased(entry: Extract<Read, { kind: 'event' }>): unknown {
+    const { rules } = this.options
+    if (rules.onErased === null) return this.state
+    const { onErased } = rules
+    const before = frozen(this.state)
+    try {
+      const event = erasedEvent(rules, entry.name)
+      const state = settled(
+        'onErased',
+        callPure(`onErased of decider "${rules.type}"`, () => onErased(before, event)),
+      )
+      if (state !== undefined) return state
+      throw new Error('onErased returned nothing: return the state as it is to pass the event over')
+    } catch (cause) {
+      throw this.unreadable(entry, cause)
+    }
+  }
+
+  private unreadable(entry: Read, cause: unknown): HoldfastError {
+    return unreadable(this.options.rules, this.options.id, entry, cause)
   }
 
   private become<Field extends Kept>(field: Field, value: Fold[Field]): void {

@@ -1,7 +1,8 @@
 // A snapshot: the fold of a journal as a value, so that a long journal need not be read from its beginning. It is never
 // trusted further than its fingerprint: code that folds differently passes it over and reads the journal.
 //
-// The fingerprint is of the texts of `evolve` and `initial`, the schema of the events, and the numbers that the author raises.
+// The fingerprint is of the texts of `evolve`, `initial` and the upcasters, the schema of the events, and the numbers that the
+// author raises.
 // Functions that `evolve` calls are not seen: `stateVersion` is for them.
 //
 // Times that count from the commit of the snapshot itself stay relative in it.
@@ -10,6 +11,7 @@ import type { KnownCommand } from '../../core/definition/decider-model.ts'
 import type { InputMeta } from '../../core/model/entry.ts'
 import type { Digest } from '../../core/runtime/ports.ts'
 import { isObject, isWhole } from '../../core/text/json-form.ts'
+import type { Past } from '../past/past.ts'
 import type { DeciderRules } from '../rules.ts'
 import type { Fold } from './fold.ts'
 import type { Moment } from './timers.ts'
@@ -42,9 +44,15 @@ interface SnapshotTimer {
 
 /** What two processes share exactly if they fold events to the same states, as far as that can be seen. */
 export function fingerprint(rules: DeciderRules, digest: Pick<Digest, 'sha256'>): string {
-  const { type, version, stateVersion, initial, evolve, event } = rules
+  const { type, version, stateVersion, initial, evolve, event, past, onErased } = rules
   const parts = [formVersion, type, version, stateVersion, String(initial), String(evolve), schemaText(event)]
-  return digest.sha256(JSON.stringify(parts))
+  return digest.sha256(JSON.stringify([...parts, ...pastTexts(past), ...(onErased === null ? [] : [String(onErased)])]))
+}
+
+/** Nothing for a decider without a past, so that the first change of an event does not cost others their snapshots. */
+function pastTexts({ chains, renamed, retired }: Past): readonly unknown[] {
+  const events = [...chains].map(([event, { steps }]) => [event, steps.map(String)])
+  return events.length + renamed.size + retired.size === 0 ? [] : [events, [...renamed], [...retired]]
 }
 
 function schemaText(schema: DeciderRules['event']): string {

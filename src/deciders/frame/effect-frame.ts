@@ -45,6 +45,7 @@ export class EffectFrame extends LeavingFrame implements Frame, AttemptListener<
   /** How often it has failed, since an operator retried it last. */
   private failures = 0
   private effect: unknown
+  private isRead = false
   private hasFailed = false
   private attempt: Attempt | null = null
   private cancelPause: Cancel | null = null
@@ -86,6 +87,7 @@ export class EffectFrame extends LeavingFrame implements Frame, AttemptListener<
 
   /** Reads the effect and performs it. One that cannot be read has failed, and so the operator finds why. */
   private async begin(): Promise<void> {
+    this.cancelPause = null
     const [first] = this.claim.entries
     if (first === undefined || first.data === null) throw bug('An effect has no first entry', { runId: this.runId })
     const { payloads } = this.host
@@ -98,7 +100,14 @@ export class EffectFrame extends LeavingFrame implements Frame, AttemptListener<
     } catch (error) {
       return this.afterFailure(error, 0)
     }
+    this.isRead = true
     this.tryOnce()
+  }
+
+  /** One that could not be read is read again: it is never performed without what was asked for. */
+  private tryAgain(): void {
+    if (this.isRead) this.tryOnce()
+    else this.go(() => this.begin())
   }
 
   private tryOnce(): void {
@@ -180,7 +189,7 @@ export class EffectFrame extends LeavingFrame implements Frame, AttemptListener<
     if (this.isGone) return
     if (!isSoon && answer.released) return this.gone({ kind: 'released' })
     if (this.mustLeave) return this.leaveAtCheckpoint()
-    this.cancelPause = host.ports.clock.after(delayMs, () => this.tryOnce())
+    this.cancelPause = host.ports.clock.after(delayMs, () => this.tryAgain())
   }
 
   private async giveUp(meta: AttemptMeta, error: unknown): Promise<void> {
@@ -263,7 +272,7 @@ export class EffectFrame extends LeavingFrame implements Frame, AttemptListener<
     this.go(async () => {
       if (await this.leaveControlled()) return
       if (this.isGivingBack) this.gone({ kind: 'given-back' })
-      else this.tryOnce()
+      else this.tryAgain()
     })
   }
 

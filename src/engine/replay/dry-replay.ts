@@ -11,6 +11,7 @@ import type { Cancel, Ports } from '../../core/runtime/ports.ts'
 import type { Run, ControlRequest } from '../../core/model/run.ts'
 import type { Transition } from '../../core/model/transition.ts'
 import { quotedText } from '../../core/text/printable.ts'
+import type { KeptState } from './kept-state.ts'
 
 export interface Lent {
   readonly ports: Ports
@@ -18,6 +19,8 @@ export interface Lent {
   readonly services: unknown
   /** The key from which the secrets of completion tokens are derived. @default bodies get tokens that complete nothing */
   readonly tokenKey?: string | null
+  /** Of an instance of a decider that was exported. @default none was kept */
+  readonly kept?: KeptState | undefined
 }
 
 /** The result of a dry replay of a body. */

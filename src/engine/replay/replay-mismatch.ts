@@ -8,7 +8,7 @@ import type { BodyOutcome, ReplayResult, UnfinishedBody } from './replay-run.ts'
 import { quotedText } from '../../core/text/printable.ts'
 
 /** These are no errors of the body, and say themselves what to do. */
-const shownAsTheyAre: readonly ErrorCode[] = ['DRIFT', 'PAYLOAD_CORRUPT', 'STORE_UNAVAILABLE']
+const shownAsTheyAre: readonly ErrorCode[] = ['DRIFT', 'PAYLOAD_CORRUPT', 'STORE_UNAVAILABLE', 'EVENT_UNREADABLE']
 
 /** Null if code and journal agree. */
 export function disagreementOf(
@@ -29,6 +29,14 @@ export function disagreementOf(
         `The code ends differently than run ${id} of ${quotedText(type)} did. The journal says: ${endText(recorded)}. Now: ${endText(now)}. ` +
         'Take every value that the end depends on from the input, a step, ctx.now, ctx.random or ctx.uuid.'
       return new HoldfastError('DRIFT', message, { details: { ...details, recorded, now } })
+    }
+    case 'folds-otherwise': {
+      const { seq, recorded, now } = replayed
+      const message =
+        `The events of run ${id} of ${quotedText(type)} up to entry ${seq} give another state than they did. It was: ` +
+        `${briefly(recorded)}. Now it is: ${briefly(now)}. Where that is meant, raise stateVersion of the decider; where it is ` +
+        'not, upcast the events.'
+      return new HoldfastError('DRIFT', message, { details: { ...details, seq, recorded, now } })
     }
     case 'throws': {
       const { error } = replayed

@@ -8,6 +8,8 @@ export type ReplayResult =
   | { readonly outcome: 'drift'; readonly drift: Drift }
   /** The body came to an end, and would come to another one now. */
   | { readonly outcome: 'ends-otherwise'; readonly recorded: BodyOutcome; readonly now: BodyOutcome | UnfinishedBody }
+  /** Of an instance of a decider: its events give another state now than the one that was kept at that entry. */
+  | { readonly outcome: 'folds-otherwise'; readonly seq: number; readonly recorded: unknown; readonly now: unknown }
   /** The body throws where it did not throw before or does not come to rest, or a payload cannot be read. */
   | { readonly outcome: 'throws'; readonly error: unknown }
 

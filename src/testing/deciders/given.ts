@@ -3,12 +3,13 @@
 
 import assert from 'node:assert/strict'
 import type { Answer, Decided, DeciderModel } from '../../core/definition/decider-model.ts'
-import type { Draft, Entry } from '../../core/model/entry.ts'
+import type { Draft } from '../../core/model/entry.ts'
 import { jsonCodec } from '../../core/payload/codec.ts'
 import { Payloads } from '../../core/payload/payload.ts'
 import type { DeciderTypes } from '../../core/definition/decider-model.ts'
 import type { Decider } from '../../deciders/decider.ts'
 import { systemDigest } from '../../system.ts'
+import { journalOf, testRunId as runId, type KeptEvent, type KnownPast } from './past-journal.ts'
 
 /** A timer that is expected: `after` in milliseconds, or `at` as the time in milliseconds since 1970. */
 export interface ExpectedTimer<Input> {
@@ -54,7 +55,8 @@ export interface GivenOptions {
 type Tested<Types extends DeciderTypes> = Pick<Decider<Types>, 'model' | 'rules' | 'type' | 'types'>
 
 /**
- * Begins a test of a decider: these events have happened to an instance.
+ * Begins a test of a decider: these events have happened to an instance. An event that older code wrote is given with its version:
+ * `{ version: 1, event: { type: 'Paid', cents: 500 } }`.
  *
  * @example
  * given(order, [{ type: 'Created' }])
@@ -64,29 +66,22 @@ type Tested<Types extends DeciderTypes> = Pick<Decider<Types>, 'model' | 'rules'
  */
 export function given<Types extends DeciderTypes>(
   decider: Tested<Types>,
-  events: readonly Types['event'][] = [],
+  events: readonly (Types['event'] | KeptEvent)[] = [],
   { timers = [] }: GivenOptions = {},
 ): Given<Types> {
   return { when: (input, { now = 0 } = {}) => decided(decider, { events, timers }, input, Number(now)) }
 }
 
-/** What is known of the instance besides its events. */
-interface Past extends Required<GivenOptions> {
-  readonly events: readonly unknown[]
-}
-
-const runId = '00000000-0000-7000-8000-000000000000'
-
 function decided<Types extends DeciderTypes>(
   { model, rules, type }: Tested<Types>,
-  past: Past,
+  past: KnownPast,
   input: unknown,
   now: number,
 ): When<Types> {
   if (!rules.isInternal(input)) model.idOf(input)
   const payloads = new Payloads(jsonCodec())
   const instance = openInstance(model, payloads)
-  if (past.events.length + past.timers.length > 0) instance.apply(journalOf(past, payloads, now))
+  if (past.events.length + past.timers.length > 0) instance.apply(journalOf(past, rules, { payloads, at: now }))
   const { seq } = instance
   const result = instance.decide([{ kind: 'call', input, command: null }], { now })
   const [answer] = result.answers
@@ -126,31 +121,6 @@ function decided<Types extends DeciderTypes>(
 function openInstance(model: DeciderModel, payloads: Payloads) {
   const ports = { digest: systemDigest, random: { uint32: () => 0 } }
   return model.open({ runId, id: 'test', payloads, ports })
-}
-
-/** No timer of the past is due. */
-const laterMs = 365 * 86_400_000
-
-/** The journal of an instance to which these events have happened, as one decided input. */
-function journalOf({ events, timers }: Past, payloads: Payloads, at: number): readonly Entry[] {
-  const entry = (seq: number, kind: 'started' | 'event' | 'timer', name: string | null, value: unknown): Entry =>
-    ({
-      kind,
-      name,
-      meta: kind === 'timer' ? { at: null, afterMs: laterMs } : null,
-      data: payloads.encode(value, payloads.place(runId, seq, kind, name)),
-      seq,
-      at,
-      transition: seq === 1 ? 'given' : null,
-    }) as Entry
-  const meta = { from: { kind: 'start' }, outcome: 'accepted' } as const
-  const input: Entry = { kind: 'input', name: null, meta, data: null, seq: 2, at, transition: null }
-  return [
-    entry(1, 'started', null, null),
-    input,
-    ...events.map((event, index) => entry(index + 3, 'event', (event as { readonly type: string }).type, event)),
-    ...timers.map((key, index) => entry(events.length + index + 3, 'timer', key, null)),
-  ]
 }
 
 function assertAnswer(answer: Answer, outcome: Answer['outcome']): void {

@@ -102,7 +102,7 @@ describe('a text that is refused', () => {
     ['it has spaces inside', `${text.slice(0, 40)} ${text.slice(40)}`, place, /not a whole encrypted text/],
     ['it is in the other base64', `${text}=`, place, /not a whole encrypted text/],
     ['its key id is no key id', `enc1.${'k'.repeat(60)}.${body.toString('base64url')}`, place, /not a whole/],
-    ['its version is newer', text.replace('enc1', 'enc2'), place, /a way that this version does not know/],
+    ['its version is newer', text.replace('enc1', 'enc3'), place, /a way that this version does not know/],
     ['it is not encrypted', `{"canary":"${canary}"}`, place, /not encrypted, and `readPlain` .* is off/],
     ['it is empty', '', place, /not encrypted/],
   ])('when %s is PAYLOAD_CORRUPT, and shows neither content nor key', (_, given, at, reason) => {
@@ -195,7 +195,7 @@ describe('texts from before encryption', () => {
     refusal(() => lenient.decode(text, { ...place, seq: 4 }))
     refusal(() => lenient.decode(text.slice(0, -1), place))
     refusal(() => lenient.decode(text.slice(1), place))
-    refusal(() => lenient.decode(text.replace('enc1', 'enc2'), place))
+    refusal(() => lenient.decode(text.replace('enc1', 'enc3'), place))
   })
 
   it('are not quoted when they cannot be read', () => {

@@ -1,12 +1,11 @@
 // `holdfast state`, `holdfast events` and `holdfast history`: read one instance of a decider by its id.
 
 import type { Command } from 'commander'
-import type { HistoricEvent } from '../../../client/deciders/instance-reader.ts'
 import { HoldfastError } from '../../../core/errors/error.ts'
-import { visible } from '../../../core/text/printable.ts'
-import { cut, pointInTime } from '../../output/text.ts'
+import { eventLine } from '../../output/event-line.ts'
+import { cut } from '../../output/text.ts'
 import { examples, type Act } from '../../command-call.ts'
-import { whole } from '../../input/option-values.ts'
+import { pointInTime, whole } from '../../input/option-values.ts'
 import { jsonLine } from '../../output/plain-json.ts'
 import { quoted } from '../../usage.ts'
 
@@ -16,15 +15,23 @@ interface PageOptions {
 }
 
 export function registerState(program: Command, act: Act): void {
-  const command = named(program.command('state'))
+  const command = instanceArguments(program.command('state'))
     .summary('print the state of an instance')
     .description('Prints the state of an instance of a decider: the fold of all its events.')
-    .addHelpText('after', examples('state shop.order 42', 'state shop.order 42 --json | jq .state.status'))
+    .option(
+      '--at <when>',
+      'the state at an earlier time: the number of an entry, or a time such as 2026-11-16T08:00:00Z',
+    )
+    .addHelpText(
+      'after',
+      examples('state shop.order 42', 'state shop.order 42 --json | jq .state.status', 'state shop.order 42 --at 17'),
+    )
   act(command, async (call) => {
     const [type = '', id = ''] = command.args
     const { holdfast } = await call.open({ store: 'existing', workflows: true, onlyLooks: true })
-    const state = await holdfast.state(type, id)
-    if (state === undefined) throw noInstance(type, id)
+    const at = momentOf(command.opts<{ readonly at?: string }>().at)
+    const state = await holdfast.state(type, id, at === undefined ? {} : { at })
+    if (state === undefined) throw noInstance(type, id, at)
     await call.printer.answer({ type, id, state }, jsonLine(state))
   })
 }
@@ -55,18 +62,18 @@ export function registerHistory(program: Command, act: Act): void {
     const events = await holdfast.history(type, id, pageOf(command.opts<PageOptions>()))
     if (events.length === 0 && (await holdfast.state(type, id)) === undefined) throw noInstance(type, id)
     if (printer.isJson) for (const event of events) await printer.json(event)
-    else await printer.lines(events.map((event) => cut(historyLine(event), printer.columns)))
+    else await printer.lines(events.map((event) => cut(eventLine(event), printer.columns)))
   })
 }
 
-function named(command: Command): Command {
+export function instanceArguments(command: Command): Command {
   return command
     .argument('<type>', 'the type of the decider')
     .argument('<id>', 'the id of the instance, as its inputs name it')
 }
 
 function paged(command: Command): Command {
-  return named(command)
+  return instanceArguments(command)
     .option('--after <seq>', 'only those after the entry of this number', whole('--after', 0), 0)
     .option('--limit <n>', 'at most this many', whole('--limit', 1))
 }
@@ -76,16 +83,19 @@ function pageOf({ after, limit }: PageOptions): PageOptions {
   return { after, ...(limit === undefined ? {} : { limit }) }
 }
 
-/** `    3  2026-11-16 00:41:45.883Z  {"type":"Paid"}  after Pay, command payment-7` */
-function historyLine({ seq, at, event, cause }: HistoricEvent): string {
-  const { input, from, commandId } = cause
-  const source = input === null ? from.kind : input
-  const command = commandId === null ? '' : `, command ${visible(commandId)}`
-  return `${String(seq).padStart(5)}  ${pointInTime(at, { isExact: true })}  ${jsonLine(event)}  after ${visible(source)}${command}`
+/** Entries are named by their numbers, times as everywhere. */
+function momentOf(text: string | undefined): number | Date | undefined {
+  if (text === undefined) return undefined
+  return /^\d{1,15}$/.test(text) ? Number(text) : pointInTime(text, '--at')
 }
 
-function noInstance(type: string, id: string): HoldfastError {
-  return new HoldfastError('RUN_NOT_FOUND', `There is no instance ${quoted(id)} of ${quoted(type)} in this store.`, {
-    details: { type, id },
-  })
+export function noInstance(type: string, id: string, at?: number | Date): HoldfastError {
+  const then = at === undefined ? '' : ' that had begun by then'
+  return new HoldfastError(
+    'RUN_NOT_FOUND',
+    `There is no instance ${quoted(id)} of ${quoted(type)} in this store${then}.`,
+    {
+      details: { type, id },
+    },
+  )
 }

@@ -109,6 +109,10 @@ function replayEvidence({ run, replayed, reads }: ReplayFinding): readonly strin
     ]
   }
   if (replayed.outcome === 'throws') return [`In a replay it throws: ${messageOf(replayed.error)}`, ...looks]
+  if (replayed.outcome === 'folds-otherwise') {
+    const { seq, recorded, now } = replayed
+    return [`The state at entry ${seq} was ${shownValue(recorded)}`, `In a replay it is ${shownValue(now)}`, ...looks]
+  }
   const { recorded, now } = replayed
   return [`The run of "${run.type}" had ${endText(recorded)}`, `In a replay it has ${endText(now)}`, ...looks]
 }
