@@ -192,12 +192,13 @@ function fedRun(db: Connection, known: Map<string, FedRun>, runId: string): FedR
   const found = known.get(runId)
   if (found !== undefined) return found
   const row = db.get('select type, version, idempotency_key from runs where shard = 0 and id = ?', [runId])
-  const { type, version, idempotency_key: key } = row as {
-    readonly type: string
-    readonly version: number
-    readonly idempotency_key: string | null
+  // The doctor reads the feed, too, and reports a run that is not there.
+  const run = {
+    runId,
+    type: (row?.['type'] ?? '') as string,
+    version: (row?.['version'] ?? 0) as number,
+    key: (row?.['idempotency_key'] ?? null) as string | null,
   }
-  const run = { runId, type, version, key }
   known.set(runId, run)
   return run
 }

@@ -202,7 +202,7 @@ describe('migrating', () => {
       byKind.set(kind, [...(byKind.get(kind) ?? []), String(row['name'])])
     }
     expect(Object.fromEntries(byKind)).toEqual({
-      '0 1000 usual': ['chores', 'sequencer', 'sessions'],
+      '0 1000 usual': ['chores', 'projections', 'sequencer', 'sessions'],
       '0.02 5000 usual': ['feed', 'messages', 'runs'],
       '0.02 1000 usual': ['broadcasts', 'keys', 'topics', 'waits'],
       'usual usual 200000': ['journal', 'tags'],
