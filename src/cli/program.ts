@@ -16,6 +16,7 @@ import { registerShow } from './commands/look/show.ts'
 import { registerJournal } from './commands/look/journal.ts'
 import { registerEvents, registerHistory, registerState } from './commands/look/instance.ts'
 import { registerExport } from './commands/look/export.ts'
+import { registerProjections, registerRebuild } from './commands/look/projections.ts'
 import { registerWatch } from './commands/look/watch.ts'
 import { registerDeadLetters } from './commands/look/dead-letters.ts'
 import { registerCancel } from './commands/control/cancel.ts'
@@ -37,6 +38,7 @@ const groups: readonly (readonly [string, readonly ((program: Command, act: Act)
   ['Pass inputs to deciders:', [registerExecute, registerEnqueue]],
   ['Look at runs:', [registerRuns, registerShow, registerJournal, registerExport, registerWatch, registerDeadLetters]],
   ['Look at instances of deciders:', [registerState, registerEvents, registerHistory]],
+  ['Projections:', [registerProjections, registerRebuild]],
   ['Control runs:', [registerCancel, registerPause, registerResume, registerRetry, registerRemove]],
   ['Prepare:', [registerMigrate, registerCheck, registerDoctor, registerRekey]],
 ]

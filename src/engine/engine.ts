@@ -27,12 +27,7 @@ import { Projected } from './projections/projected.ts'
 import { Registry } from './registry.ts'
 import { endHintsOf, limitsOf, secretsOf } from './store/optional-parts.ts'
 import { StoreClock } from './store/store-clock.ts'
-import {
-  createTransact,
-  createTransactions,
-  type RunTransaction,
-  type TransactionRunner,
-} from './store/transact.ts'
+import { createTransact, createTransactions, type RunTransaction, type TransactionRunner } from './store/transact.ts'
 import { UnclaimedWarning } from './unclaimed-warning.ts'
 import { quotedText } from '../core/text/printable.ts'
 

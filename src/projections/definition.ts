@@ -22,9 +22,7 @@ export interface AnyEvent {
 export type EventSource = TypedDecider | string
 
 /** The events of these sources. */
-export type EventsOf<From> = From extends readonly (infer One)[]
-  ? EventsOfOne<One>
-  : EventsOfOne<From>
+export type EventsOf<From> = From extends readonly (infer One)[] ? EventsOfOne<One> : EventsOfOne<From>
 
 type EventsOfOne<One> = One extends string
   ? AnyEvent
@@ -32,7 +30,9 @@ type EventsOfOne<One> = One extends string
     ? EventOfTypes<NonNullable<Types>>
     : never
 
-type EventOfTypes<Types> = Types extends { readonly event: infer Event } ? Extract<Event, { readonly type: string }> : never
+type EventOfTypes<Types> = Types extends { readonly event: infer Event }
+  ? Extract<Event, { readonly type: string }>
+  : never
 
 /** What a handler is told besides its event. */
 export interface EventTools {
@@ -167,7 +167,7 @@ export function projection<const From extends EventSource | readonly EventSource
   name: string,
   options: ProjectionOptions<From>,
 ): WorkedProjection {
-  return worked(name, options as unknown as AnyOptions, 'projection', 'transaction')
+  return worked(name, options, 'projection', 'transaction')
 }
 
 /**
@@ -181,7 +181,7 @@ export function subscription<const From extends EventSource | readonly EventSour
   name: string,
   options: SubscriptionOptions<From>,
 ): WorkedProjection {
-  return worked(name, options as unknown as AnyOptions, 'subscription', 'anywhere')
+  return worked(name, options, 'subscription', 'anywhere')
 }
 
 /**
@@ -199,7 +199,8 @@ export function memoryProjection<const From extends EventSource | readonly Event
   const given = options as unknown as AnyOptions
   const where = `memoryProjection ${shown(name)}`
   checkOptions(given, [...commonNames, 'init'], where)
-  if (typeof given.init !== 'function') throw wrongOption(`init of ${where}`, 'a function, such as () => ({})', given.init)
+  if (typeof given.init !== 'function')
+    throw wrongOption(`init of ${where}`, 'a function, such as () => ({})', given.init)
   return { ...defined(name, given, where), kind: 'memory', init: given.init as () => Model }
 }
 
@@ -218,6 +219,8 @@ interface AnyOptions {
 const commonNames = ['from', 'version', 'handlers', 'handle']
 const workedNames = [...commonNames, 'startAt', 'batch', 'maxAttempts']
 
+export const projectionOptionNames = [...workedNames, 'rebuild']
+
 function worked(
   name: string,
   options: AnyOptions,
@@ -226,7 +229,7 @@ function worked(
 ): WorkedProjection {
   const where = `${call} ${shown(name)}`
   const elsewhere = { init: 'It belongs to memoryProjection().', rebuild: 'Only projection() can be built anew.' }
-  const names = call === 'projection' ? [...workedNames, 'rebuild'] : workedNames
+  const names = call === 'projection' ? projectionOptionNames : workedNames
   checkOptions(options, names, where, elsewhere)
   const { startAt = 'beginning', rebuild = null } = options
   if (startAt !== 'beginning' && startAt !== 'end')
@@ -255,7 +258,10 @@ function defined(name: string, { from, version, handlers, handle }: AnyOptions, 
   count(version, 1, `version of ${where}`)
   checkFunction(handle, `handle of ${where}`, '(event) => …')
   if ((handlers === undefined) === (handle === undefined)) {
-    throw new HoldfastError('INVALID_OPTION', `${where} needs either handlers, by the type of the event, or handle, for all.`)
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `${where} needs either handlers, by the type of the event, or handle, for all.`,
+    )
   }
   const types = sourcesOf(from, where)
   if (handle !== undefined) return { name, from: types, handlerOf: () => handle as Handler }

@@ -38,9 +38,12 @@ export class MemoryFold<Model> {
   private async run(): Promise<void> {
     await this.tick().catch((error: unknown) => {
       if (!this.isStopped)
-        this.engine.ports.logger.warn(`Projection "${this.projection.name}" could not read the feed; trying again soon.`, {
-          error,
-        })
+        this.engine.ports.logger.warn(
+          `Projection "${this.projection.name}" could not read the feed; trying again soon.`,
+          {
+            error,
+          },
+        )
     })
     this.cancel()
     if (!this.isStopped) this.cancel = this.engine.ports.clock.after(feedPollMs, () => void this.run())

@@ -19,12 +19,7 @@ import type { MemoryProjection, Projection, WorkedProjection } from './definitio
 import { FeedReader } from './feed-reader.ts'
 import { lagOf, type Lag } from './lag.ts'
 import { MemoryFold } from './memory-fold.ts'
-import {
-  cannotRebuild,
-  notParked,
-  RunningWorkedProjection,
-  type RunningProjection,
-} from './running-projection.ts'
+import { cannotRebuild, notParked, RunningWorkedProjection, type RunningProjection } from './running-projection.ts'
 
 export interface ProjectOptions {
   /** It goes on by itself. With false only `tick()` moves it on, in tests. @default true */

@@ -93,7 +93,11 @@ export class Projector {
     this.stopping.abort(new Error('The projection is being stopped'))
     this.cancelBeat()
     this.wake()
-    await withTimeout(this.parts.engine.ports.clock, stopMs, this.last.catch(() => undefined))
+    await withTimeout(
+      this.parts.engine.ports.clock,
+      stopMs,
+      this.last.catch(() => undefined),
+    )
     const { lease } = this
     if (lease !== null) await this.command({ kind: 'release', token: lease.token }).catch(() => undefined)
     this.leave()
@@ -163,7 +167,8 @@ export class Projector {
       const page = await this.parts.reader.read(from)
       if (page.length > 0) await this.handle(page)
       entries += lease.position - from
-      const isAtEnd = page.length < pageSize && this.lease === lease && lease.position === (page.at(-1)?.position ?? from)
+      const isAtEnd =
+        page.length < pageSize && this.lease === lease && lease.position === (page.at(-1)?.position ?? from)
       if (isAtEnd && this.parts.part === 'rebuild' && (await this.swap())) return { entries, restMs: 0 }
       if (isAtEnd && page.length === 0) return { entries, restMs: feedPollMs }
       if (this.lease !== lease) return { entries, restMs: this.isStandingBy ? standByMs : 0 }
@@ -291,7 +296,9 @@ export class Projector {
   private noteWritten(written: Written, batch: readonly PendingEvent[]): number {
     if (written.outcome === 'lost') this.leave()
     if (written.outcome !== 'done')
-      return written.outcome === 'failed' && written.at !== null && this.parts.projection.kind === 'anywhere' ? written.at : 0
+      return written.outcome === 'failed' && written.at !== null && this.parts.projection.kind === 'anywhere'
+        ? written.at
+        : 0
     this.careful = Math.max(0, this.careful - batch.length)
     if (batch.some(({ id }) => id === this.failing?.id)) this.failing = null
     return batch.length

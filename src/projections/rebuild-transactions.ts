@@ -1,7 +1,6 @@
 // The two transactions of a rebuild: the one that makes the place where it writes, and the one that makes it live.
 
 import { bug } from '../core/errors/error.ts'
-import type { Transaction } from '../core/definition/transactions.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { ProjectionAnswer, ProjectionCommand, ProjectionRow } from '../store.ts'
 import type { RebuildHooks, WorkedProjection } from './definition.ts'
@@ -47,7 +46,7 @@ async function inTransaction(
   const command: ProjectionCommand = { ...holder, kind }
   const done = await transactions(
     async (tx, { store, check }) => {
-      await rebuild[kind](tx as Transaction)
+      await rebuild[kind](tx)
       await check()
       const answer = await store.commandProjection?.(command)
       refused.outcome = answer?.outcome ?? 'lost'

@@ -188,7 +188,10 @@ export class RunningWorkedProjection implements RunningProjection {
 }
 
 export function notParked(name: string): HoldfastError {
-  return new HoldfastError('WRONG_STATUS', `Projection "${name}" is not parked at that event: there is nothing to skip.`)
+  return new HoldfastError(
+    'WRONG_STATUS',
+    `Projection "${name}" is not parked at that event: there is nothing to skip.`,
+  )
 }
 
 export function cannotRebuild(name: string): HoldfastError {

@@ -35,8 +35,8 @@ interface WriterParts {
   readonly isHeld: () => boolean
 }
 
-/** A transaction that is rolled back because the position is not the caller's to move. */
-const lost = Symbol('lost')
+/** A transaction is rolled back because the position is not the caller's to move. */
+class Lost extends Error {}
 
 export function createBatchWriter(parts: WriterParts): BatchWriter {
   return parts.projection.kind === 'transaction' ? new TransactionWriter(parts) : new OutsideWriter(parts)
@@ -83,18 +83,18 @@ class TransactionWriter implements BatchWriter {
       async (tx, { store, check }) => {
         for (const [index, one] of read.entries()) {
           at = index
-          const tools: TransactionTools = { ...toolsOf(one), tx: tx as TransactionTools['tx'], isRebuild }
+          const tools: TransactionTools = { ...toolsOf(one), tx, isRebuild }
           await one.handler(one.event, tools)
         }
         at = null
         await check()
         const answer = await store.commandProjection?.(advance)
-        if (answer?.outcome !== 'done') throw lost
+        if (answer?.outcome !== 'done') throw new Lost()
       },
       { signal, isolation: undefined },
     )
     if (done.outcome === 'committed') return { outcome: 'done' }
-    if (done.outcome === 'unknown' || done.error === lost) return { outcome: 'lost' }
+    if (done.outcome === 'unknown' || done.error instanceof Lost) return { outcome: 'lost' }
     if (signal.aborted) return { outcome: 'lost' }
     const { error } = done
     return at === null && isStoreAway(error)

@@ -15,6 +15,8 @@ export const commands = [
   'state',
   'events',
   'history',
+  'projections',
+  'rebuild',
   'cancel',
   'pause',
   'resume',

@@ -82,9 +82,7 @@ export function createReadCommittedStore(options: ReadCommittedStoreOptions): Re
     get: open((ids) => (ids.length === 0 ? none() : reading(parts, (x) => readRuns(x, ids)))),
     changes: open((after, limit) => readChanges(parts, after, limit)),
     projections: open(() => reading(parts, readProjections)),
-    commandProjection: open((command) =>
-      transaction(parts, 'projection.commit', (x) => commandProjection(x, command)),
-    ),
+    commandProjection: open((command) => transaction(parts, 'projection.commit', (x) => commandProjection(x, command))),
     feedEnd: open(() => readFeedEnd(parts)),
     find: open((filter, page) => reading(parts, (x) => findRuns(x, filter, page))),
     count: open((filter, atMost) => reading(parts, (x) => countRuns(x, filter, atMost))),

@@ -64,7 +64,9 @@ function storeOf(engine: Engine): StoreProjections {
 function behind(name: string, timeoutMs: number, row: ProjectionRow | null): HoldfastError {
   const status = row?.status ?? 'active'
   const why =
-    status === 'active' ? 'Is a process projecting it? holdfast projections shows its lag.' : `It is ${status}: resume it.`
+    status === 'active'
+      ? 'Is a process projecting it? holdfast projections shows its lag.'
+      : `It is ${status}: resume it.`
   return new HoldfastError(
     'PROJECTION_BEHIND',
     `What was committed has not reached projection ${quotedText(name)} within ${formatMs(timeoutMs)}. It is committed all the ` +

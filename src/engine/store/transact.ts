@@ -58,10 +58,7 @@ export type TransactionBody = (
 export type RunTransaction = (work: TransactionBody, options: TransactionOptions) => Promise<Transacted>
 
 /** Steps that are transactions: the last thing that each writes is its transition. */
-export function createTransact(
-  transactions: RunTransaction | null,
-  onTime: (at: number) => void,
-): Transact | null {
+export function createTransact(transactions: RunTransaction | null, onTime: (at: number) => void): Transact | null {
   if (transactions === null) return null
   return (work: TransactionWork, options) => {
     let at: number | null = null

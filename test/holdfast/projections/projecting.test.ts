@@ -250,7 +250,9 @@ describe('what is refused', () => {
     expect(() => projection('x', { from: 5, handle } as never)).toThrow('a decider, the type of one')
     expect(() => projection('x', { from: counter, handle, init: handle } as never)).toThrow('memoryProjection()')
     expect(() => subscription('x', { from: counter, handle, rebuild: {} } as never)).toThrow('Only projection()')
-    expect(() => projection('x', { from: counter, handle, rebuild: { begin: handle } } as never)).toThrow('rebuild.swap')
+    expect(() => projection('x', { from: counter, handle, rebuild: { begin: handle } } as never)).toThrow(
+      'rebuild.swap',
+    )
     expect(() => projection('x', { from: counter, handlers: { Added: 5 } } as never)).toThrow('handlers.Added')
     expect(() => projection('x', { from: counter, handle, batch: 0 })).toThrow('whole number')
     expect(() => memoryProjection('x', { from: counter, handle } as never)).toThrow('init')

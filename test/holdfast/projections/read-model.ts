@@ -23,7 +23,9 @@ export function counterOf(type = 'counter') {
     evolve: (sum, event: CountEvent) => (event.type === 'Added' ? sum + event.by : sum),
     decide: (sum, input: CountInput) => {
       const added = { type: 'Added', by: input.by } as const
-      return (sum + input.by) % 10 === 0 ? decision<CountEvent>(added, { type: 'Rounded' }) : decision<CountEvent>(added)
+      return (sum + input.by) % 10 === 0
+        ? decision<CountEvent>(added, { type: 'Rounded' })
+        : decision<CountEvent>(added)
     },
     id: 'id',
   })
@@ -35,7 +37,10 @@ type Value = string | number
 export async function run(tx: unknown, sql: string, values: readonly Value[] = []): Promise<readonly Row[]> {
   const handle = tx as {
     query?: (sql: string, values: readonly Value[]) => Promise<{ readonly rows: readonly Row[] }>
-    prepare: (sql: string) => { all: (...values: readonly Value[]) => readonly Row[]; run: (...values: Value[]) => unknown }
+    prepare: (sql: string) => {
+      all: (...values: readonly Value[]) => readonly Row[]
+      run: (...values: Value[]) => unknown
+    }
   }
   if (handle.query !== undefined) return (await handle.query(sql, values)).rows
   const statement = handle.prepare(sql.replaceAll(/\$\d+/g, '?'))
@@ -69,7 +74,10 @@ export class OwnTables {
   async make(tx: unknown, suffix = ''): Promise<void> {
     const { prefix } = this
     await run(tx, `create table ${prefix}own_sums${suffix} (id text primary key, total integer not null)`)
-    await run(tx, `create table ${prefix}own_events${suffix} (id text primary key, position integer not null, instance text not null)`)
+    await run(
+      tx,
+      `create table ${prefix}own_events${suffix} (id text primary key, position integer not null, instance text not null)`,
+    )
   }
 
   async drop(tx: unknown, suffix = ''): Promise<void> {

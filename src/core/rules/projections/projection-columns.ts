@@ -1,12 +1,6 @@
 // The columns of a projection, as SQL stores keep them.
 
-import type {
-  FailedEvent,
-  ProjectionPart,
-  ProjectionRow,
-  ProjectionStatus,
-  SkippedEvent,
-} from './projection-row.ts'
+import type { FailedEvent, ProjectionPart, ProjectionRow, ProjectionStatus, SkippedEvent } from './projection-row.ts'
 
 /** A row as a database returns it: numbers may be texts. */
 export interface ProjectionColumns {

@@ -5,7 +5,11 @@ import {
   type ProjectionAnswer,
   type ProjectionCommand,
 } from '../../../core/rules/projections/command-projection.ts'
-import { projectionParts, type ProjectionPart, type ProjectionRow } from '../../../core/rules/projections/projection-row.ts'
+import {
+  projectionParts,
+  type ProjectionPart,
+  type ProjectionRow,
+} from '../../../core/rules/projections/projection-row.ts'
 
 export class Projections {
   private readonly rows: Readonly<Record<ProjectionPart, Map<string, ProjectionRow>>> = {
