@@ -1,5 +1,6 @@
 // The projections of one Holdfast: those that this process projects, and what an operator does with those of the store.
 
+import { leaseBounds, toMs, type Duration } from '../core/definition/duration.ts'
 import { HoldfastError } from '../core/errors/error.ts'
 import { checkBoolean } from '../core/text/check-option.ts'
 import { quotedText } from '../core/text/printable.ts'
@@ -19,11 +20,16 @@ import type { MemoryProjection, Projection, WorkedProjection } from './definitio
 import { FeedReader } from './feed-reader.ts'
 import { lagOf, type Lag } from './lag.ts'
 import { MemoryFold } from './memory-fold.ts'
+import { usualLeaseMs } from './projector.ts'
 import { cannotRebuild, notParked, RunningWorkedProjection, type RunningProjection } from './running-projection.ts'
 
 export interface ProjectOptions {
   /** It goes on by itself. With false only `tick()` moves it on, in tests. @default true */
   readonly auto?: boolean
+  /**
+   * For how long a process that is gone keeps others from going on. The lease is kept after a third of that. @default '30s'
+   */
+  readonly lease?: Duration
 }
 
 /** A read model in the memory of this process. */
@@ -99,9 +105,10 @@ export class Projections implements ProjectionControl {
   ): Promise<RunningProjection | RunningMemoryProjection<unknown>> {
     const { engine, reader } = this
     engine.assertOpen()
-    checkOptions(options, ['auto'], 'project()')
+    checkOptions(options, ['auto', 'lease'], 'project()')
     checkBoolean(options.auto, 'project({ auto })')
-    const { auto = true } = options
+    const { auto = true, lease = usualLeaseMs } = options
+    const leaseMs = toMs(lease, 'project({ lease })', leaseBounds)
     assertProjection(projection)
     const { name } = projection
     if (this.running.has(name)) {
@@ -117,7 +124,7 @@ export class Projections implements ProjectionControl {
           'subscription() or memoryProjection() instead.',
       )
     }
-    const running = new RunningWorkedProjection({ engine, store, reader, projection, auto })
+    const running = new RunningWorkedProjection({ engine, store, reader, projection, auto, leaseMs })
     this.running.set(name, running)
     void running.ended.then(() => this.running.delete(name))
     try {

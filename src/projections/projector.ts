@@ -21,10 +21,10 @@ import { pendingEvents, type PendingEvent } from './projected-event.ts'
 import { swapRebuild, beginRebuild } from './rebuild-transactions.ts'
 import { advanceAlone, createBatchWriter, type BatchWriter, type Written } from './write-batch.ts'
 
-/** How long a lease lasts unless it is kept, how often it is, and how often one that stands by tries to get it. */
-export const projectionLeaseMs = 30_000
-export const projectionBeatMs = 10_000
-export const standByMs = 5_000
+/** How long a lease lasts unless it is kept. It is kept after a third of that, and one that stands by tries after a sixth. */
+export const usualLeaseMs = 30_000
+const beatPart = 1 / 3
+const standByPart = 1 / 6
 
 /** The delays before a failed event is tried again. */
 const firstRetryMs = 200
@@ -41,6 +41,7 @@ export interface ProjectorParts {
   readonly part: ProjectionPart
   /** That of all parts of this projection in this process. */
   readonly session: string
+  readonly leaseMs: number
   /** Whether a rebuild of this definition is there: then the live part may have another one until that is swapped. */
   readonly isRebuilding: () => boolean
 }
@@ -134,6 +135,10 @@ export class Projector {
     }
   }
 
+  private get standByMs(): number {
+    return standByPart * this.parts.leaseMs
+  }
+
   private get isStopped(): boolean {
     return this.stopping.signal.aborted
   }
@@ -159,7 +164,7 @@ export class Projector {
   /** Until the end of the feed, or until the lease is lost. */
   private async pass(): Promise<{ readonly entries: number; readonly restMs: number }> {
     let entries = 0
-    if (this.lease === null && !(await this.claim())) return { entries, restMs: standByMs }
+    if (this.lease === null && !(await this.claim())) return { entries, restMs: this.standByMs }
     while (!this.isStopped) {
       const { lease } = this
       if (lease === null) return { entries, restMs: 0 }
@@ -171,7 +176,7 @@ export class Projector {
         page.length < pageSize && this.lease === lease && lease.position === (page.at(-1)?.position ?? from)
       if (isAtEnd && this.parts.part === 'rebuild' && (await this.swap())) return { entries, restMs: 0 }
       if (isAtEnd && page.length === 0) return { entries, restMs: feedPollMs }
-      if (this.lease !== lease) return { entries, restMs: this.isStandingBy ? standByMs : 0 }
+      if (this.lease !== lease) return { entries, restMs: this.isStandingBy ? this.standByMs : 0 }
     }
     return { entries, restMs: 0 }
   }
@@ -180,10 +185,10 @@ export class Projector {
   private isStandingBy = false
 
   private async claim(): Promise<boolean> {
-    const { projection, part, session, isRebuilding } = this.parts
+    const { projection, part, session, isRebuilding, leaseMs } = this.parts
     const { definition, startAt, name } = projection
     const end = startAt === 'end' && part === 'live' ? (await this.parts.store.feedEnd()).position : 0
-    const claim = { kind: 'claim', definition, session, leaseMs: projectionLeaseMs, startAt: end } as const
+    const claim = { kind: 'claim', definition, session, leaseMs, startAt: end } as const
     const { outcome, row } = await this.parts.store.commandProjection({ name, part, ...claim })
     this.isStandingBy = outcome !== 'done'
     if (outcome === 'different' && row !== null && !isRebuilding())
@@ -231,14 +236,14 @@ export class Projector {
 
   private beatLater(): void {
     this.cancelBeat()
-    this.cancelBeat = this.parts.engine.ports.clock.after(projectionBeatMs, () => void this.beat())
+    this.cancelBeat = this.parts.engine.ports.clock.after(beatPart * this.parts.leaseMs, () => void this.beat())
   }
 
   private async beat(): Promise<void> {
     const { lease } = this
     if (lease === null || this.isStopped) return
     try {
-      const { outcome } = await this.command({ kind: 'beat', token: lease.token, leaseMs: projectionLeaseMs })
+      const { outcome } = await this.command({ kind: 'beat', token: lease.token, leaseMs: this.parts.leaseMs })
       if (outcome !== 'done' && this.lease === lease) {
         this.isStandingBy = true
         this.leave()

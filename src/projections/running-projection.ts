@@ -11,7 +11,7 @@ import type { ProjectionCommand, ProjectionRow, StoreProjections } from '../stor
 import { definitionsDiffer, type WorkedProjection } from './definition.ts'
 import type { FeedReader } from './feed-reader.ts'
 import { lagOf, type Lag } from './lag.ts'
-import { Projector, standByMs } from './projector.ts'
+import { Projector } from './projector.ts'
 
 /** A projection as this process moves it on, or stands by to. */
 export interface RunningProjection {
@@ -42,7 +42,11 @@ export interface RunningProjectionParts {
   readonly projection: WorkedProjection
   /** Goes on by itself. */
   readonly auto: boolean
+  readonly leaseMs: number
 }
+
+/** How often it looks whether a rebuild was asked for elsewhere. */
+const lookMs = 5_000
 
 export class RunningWorkedProjection implements RunningProjection {
   readonly name: string
@@ -142,7 +146,7 @@ export class RunningWorkedProjection implements RunningProjection {
       await this.look().catch((error: unknown) => {
         if (!this.isStopped) logger.debug(`Could not look for a rebuild of projection "${this.name}".`, { error })
       })
-      if (!this.isStopped) this.cancelLook = clock.after(standByMs, () => void look())
+      if (!this.isStopped) this.cancelLook = clock.after(lookMs, () => void look())
     }
     void look()
   }

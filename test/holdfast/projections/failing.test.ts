@@ -3,7 +3,8 @@
 import { describe, expect, it } from 'vitest'
 import { memoryProjection, subscription, type Holdfast } from 'holdfast'
 import { everyStore } from '../stores.ts'
-import { counterOf, inOwn, OwnTables, run, sqlStores } from './read-model.ts'
+import { counterOf, inOwn, OwnTables, run } from './read-model.ts'
+import { sqlStores } from './sql-stores.ts'
 
 const manual = { auto: false } as const
 

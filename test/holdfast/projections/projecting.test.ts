@@ -4,7 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { memoryProjection, projection, subscription, type Holdfast } from 'holdfast'
 import { everyStore } from '../stores.ts'
 import { until } from '../../support/until.ts'
-import { counterOf, OwnTables, sqlStores } from './read-model.ts'
+import { counterOf, OwnTables } from './read-model.ts'
+import { sqlStores } from './sql-stores.ts'
 
 const manual = { auto: false } as const
 

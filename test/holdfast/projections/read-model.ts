@@ -8,10 +8,7 @@ import {
   type Store,
   type StoreTransactions,
   type WorkedProjection,
-} from 'holdfast'
-import { everyStore } from '../stores.ts'
-
-export const sqlStores = everyStore.filter(({ name }) => name !== 'memory')
+} from '../../../src/index.ts'
 
 export type CountInput = { readonly type: 'Add'; readonly id: string; readonly by: number }
 export type CountEvent = { readonly type: 'Added'; readonly by: number } | { readonly type: 'Rounded' }
@@ -76,7 +73,7 @@ export class OwnTables {
     await run(tx, `create table ${prefix}own_sums${suffix} (id text primary key, total integer not null)`)
     await run(
       tx,
-      `create table ${prefix}own_events${suffix} (id text primary key, position integer not null, instance text not null)`,
+      `create table ${prefix}own_events${suffix} (id text primary key, position integer not null, instance text not null, nth integer not null)`,
     )
   }
 
@@ -102,7 +99,13 @@ export class OwnTables {
   ): Promise<void> {
     const { prefix } = this
     const row = [id, position, instance]
-    await run(tx, `insert into ${prefix}own_events${suffix} (id, position, instance) values ($1, $2, $3)`, row)
+    // Its number is that in the order in which events are written.
+    const nth = `(select count(*) from ${prefix}own_events${suffix})`
+    await run(
+      tx,
+      `insert into ${prefix}own_events${suffix} (id, position, instance, nth) values ($1, $2, $3, ${nth})`,
+      row,
+    )
     await run(
       tx,
       `insert into ${prefix}own_sums${suffix} as known (id, total) values ($1, $2)
@@ -111,15 +114,21 @@ export class OwnTables {
     )
   }
 
-  async sums(): Promise<Readonly<Record<string, number>>> {
-    const rows = await inOwn(this.store, (tx) => run(tx, `select id, total from ${this.prefix}own_sums order by id`))
+  async sums(suffix = ''): Promise<Readonly<Record<string, number>>> {
+    const sql = `select id, total from ${this.prefix}own_sums${suffix} order by id`
+    const rows = await inOwn(this.store, (tx) => run(tx, sql))
     return Object.fromEntries(rows.map(({ id, total }) => [String(id), Number(total)]))
   }
 
-  /** The instances of the events, in the order of their positions. */
+  /** The instances of the events, in the order in which they were written. */
   async instances(): Promise<readonly string[]> {
-    const sql = `select instance from ${this.prefix}own_events order by position`
-    return (await inOwn(this.store, (tx) => run(tx, sql))).map(({ instance }) => String(instance))
+    return (await this.events()).map(({ instance }) => String(instance))
+  }
+
+  /** The events, in the order in which they were written. */
+  events(suffix = ''): Promise<readonly Row[]> {
+    const sql = `select id, instance from ${this.prefix}own_events${suffix} order by nth`
+    return inOwn(this.store, (tx) => run(tx, sql))
   }
 
   projection(counter: Counter, options: Options = {}): WorkedProjection {
@@ -143,6 +152,6 @@ export class OwnTables {
   }
 }
 
-type Counter = ReturnType<typeof counterOf>
+export type Counter = ReturnType<typeof counterOf>
 
 type Options = Pick<ProjectionOptions<Counter>, 'version' | 'startAt' | 'batch' | 'maxAttempts' | 'rebuild'>

@@ -3,7 +3,8 @@
 import { describe, expect, it } from 'vitest'
 import type { Holdfast } from 'holdfast'
 import { until } from '../../support/until.ts'
-import { counterOf, OwnTables, sqlStores } from './read-model.ts'
+import { counterOf, OwnTables } from './read-model.ts'
+import { sqlStores } from './sql-stores.ts'
 
 const manual = { auto: false } as const
 
