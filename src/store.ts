@@ -48,7 +48,6 @@ export type { ControlResult, ControlCommand } from './core/rules/control.ts'
 export type {
   ProjectionAnswer,
   ProjectionCommand,
-  ProjectionOutcome,
 } from './core/rules/projections/command-projection.ts'
 export type {
   FailedEvent,

@@ -34,7 +34,7 @@ type EventOfTypes<Types> = Types extends { readonly event: infer Event }
   ? Extract<Event, { readonly type: string }>
   : never
 
-/** What a handler is told besides its event. */
+/** What a handler gets besides its event. */
 export interface EventTools {
   /** The same for every attempt, and no other event has it: the run and the number of the entry. */
   readonly id: string

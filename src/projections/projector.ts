@@ -8,14 +8,14 @@
 //   leading     → parked    an event failed as often as it may. What came before it is done. It stands by until it is resumed
 //   any         → ended     it was stopped, or the store knows another definition, or the rebuild is live, or gone
 
-import { isHoldfastError, messageOf, type HoldfastError } from '../core/errors/error.ts'
+import { isHoldfastError, type HoldfastError } from '../core/errors/error.ts'
 import { withTimeout } from '../core/runtime/backoff.ts'
 import { Deferred } from '../core/runtime/deferred.ts'
 import type { Cancel } from '../core/runtime/ports.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Change, ProjectionAnswer, ProjectionPart, ProjectionRow, StoreProjections } from '../store.ts'
 import { definitionsDiffer, type WorkedProjection } from './definition.ts'
-import { whatFailed } from './failure-text.ts'
+import { failedEvent, logFailing, logParked, retryDelay } from './failed-event.ts'
 import { feedPollMs, pageSize, type FeedReader } from './feed-reader.ts'
 import { pendingEvents, type PendingEvent } from './projected-event.ts'
 import { swapRebuild, beginRebuild } from './rebuild-transactions.ts'
@@ -25,10 +25,6 @@ import { advanceAlone, createBatchWriter, type BatchWriter, type Written } from 
 export const usualLeaseMs = 30_000
 const beatPart = 1 / 3
 const standByPart = 1 / 6
-
-/** The delays before a failed event is tried again. */
-const firstRetryMs = 200
-const longestRetryMs = 5_000
 
 /** How long a handler that is being called may take when its projection is stopped. */
 const stopMs = 5_000
@@ -313,7 +309,7 @@ export class Projector {
   private async recover(written: Written, pending: readonly PendingEvent[]): Promise<boolean> {
     const [first] = pending
     if (written.outcome === 'lost' || first === undefined) return false
-    if (written.outcome === 'away') await this.pause(firstRetryMs)
+    if (written.outcome === 'away') await this.pause(retryDelay(1))
     return written.outcome === 'failed' ? this.afterFailure(written, pending, first) : true
   }
 
@@ -323,7 +319,8 @@ export class Projector {
     pending: readonly PendingEvent[],
     first: PendingEvent,
   ): Promise<boolean> {
-    const { kind, batch } = this.parts.projection
+    const { projection, engine } = this.parts
+    const { kind, batch } = projection
     const isFirst = at === 0 || kind === 'anywhere' || this.careful > 0 || first.id === this.failing?.id
     if (!isFirst) {
       // Those before it have not happened either: they come first, and then it comes by itself.
@@ -336,11 +333,11 @@ export class Projector {
     const { failing } = this
     failing.attempts += 1
     failing.error = error
-    if (failing.attempts >= this.parts.projection.maxAttempts) {
+    if (failing.attempts >= projection.maxAttempts) {
       await this.park(first, failing)
       return false
     }
-    if (failing.attempts === 1) this.warn(first, error)
+    if (failing.attempts === 1) logFailing(engine.ports.logger, projection.name, first, error)
     await this.pause(retryDelay(failing.attempts))
     return !this.isStopped
   }
@@ -360,30 +357,17 @@ export class Projector {
     })
   }
 
-  private warn({ id, type, change }: PendingEvent, error: unknown): void {
-    const { engine, projection } = this.parts
-    engine.ports.logger.warn(
-      `Projection "${projection.name}" fails at event ${id} ("${type}") and tries it again: ${messageOf(error)}`,
-      { projection: projection.name, event: id, position: change.position, error },
-    )
-  }
-
   private async park(
-    { id, type, change }: PendingEvent,
+    event: PendingEvent,
     { attempts, error }: { readonly attempts: number; readonly error: unknown },
   ): Promise<void> {
     const { engine, projection, part } = this.parts
     const lease = this.lease as Lease
-    const { position, type: of, key: instance } = change
-    const failure = { position, id, type, of, instance, attempts, error: whatFailed(projection.name, part, error) }
+    const failure = failedEvent(projection.name, part, event, { attempts, error })
     await this.command({ kind: 'park', token: lease.token, failure })
     this.isStandingBy = true
     this.leave()
-    engine.ports.logger.error(
-      `Projection "${projection.name}" is parked at event ${id} ("${type}") after ${attempts} attempts: ${failure.error} ` +
-        'Repair the cause and resume it, or skip the event.',
-      { projection: projection.name, event: id, position, error },
-    )
+    logParked(engine.ports.logger, projection.name, failure, error)
   }
 
   /** The rebuild has reached the end of the feed: makes it live. False if the live part was further on. */
@@ -407,9 +391,4 @@ export class Projector {
     const { projection, part, session, store } = this.parts
     return store.commandProjection({ name: projection.name, part, session, ...command })
   }
-}
-
-/** 200 ms, then twice as long each time, up to 5 s. */
-function retryDelay(attempts: number): number {
-  return Math.min(firstRetryMs * 2 ** (attempts - 1), longestRetryMs)
 }

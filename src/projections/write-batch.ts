@@ -1,7 +1,7 @@
 // Hands a batch of events to the handlers of a projection, and moves its position on: in one transaction, or afterwards.
 //
 // Whatever the database says, nothing is counted twice and nothing is left out: a batch whose outcome is unknown is `lost`, and the
-// row of the projection tells where to go on.
+// row of the projection says where to go on.
 
 import { bug, isStoreAway } from '../core/errors/error.ts'
 import type { Engine } from '../engine/engine.ts'

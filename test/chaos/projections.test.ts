@@ -40,7 +40,7 @@ async function child(...args: readonly string[]): Promise<ChildProcess> {
 
 describe.each(Object.entries(places))('on %s', (_name, { address: newAddress, heldMs }) => {
   it(
-    'IF-O6 IF-O7 IF-C5 every event is projected once and in one order, whoever is killed',
+    'IF-O6 IF-O7 IF-C5 every event is projected once and in one order, whichever process is killed',
     { timeout: 120_000 },
     async () => {
       const address = await newAddress()

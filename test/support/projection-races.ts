@@ -6,7 +6,7 @@ import { times, type Race } from './race-world.ts'
 
 const live = { name: 'totals', part: 'live' } as const
 
-/** Four processes claim a projection that is not there yet; whoever has it moves it on. */
+/** Four processes claim a projection that is not there yet; the one that has it moves it on. */
 const claimsOfOne: Race = async (world) => {
   const store = world.store as unknown as StoreProjections
   const send = (command: ProjectionCommand): Promise<ProjectionAnswer> => store.commandProjection(command)

@@ -7,7 +7,7 @@
 //   beat                            counts only once it is answered, so this process never considers its lease alive for longer
 //                                   than other workers do
 //   rescue, doChores, release       do nothing a second time
-//   commandProjection               is fenced by a token and a position: whoever has no answer reads the row
+//   commandProjection               is fenced by a token and a position: a holder without an answer reads the row
 //   listen                          is taken back when its answer comes late
 //
 // A store in this process answers without a turn of the event loop, so a loop of awaited calls would keep timers from firing, and

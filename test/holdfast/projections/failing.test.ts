@@ -51,7 +51,7 @@ describe.each(sqlStores)('a projection with transactions on $name', ({ make }) =
     expect((await tables.instances()).join('')).toBe('abcd')
   })
 
-  it('skips an event only if it is told to, and remembers it', async () => {
+  it('skips an event only if an operator says so, and remembers it', async () => {
     const { open, store } = await make()
     const tables = new OwnTables(store)
     await tables.create()

@@ -104,7 +104,7 @@ describe.each(sqlStores)('a projection with transactions on $name', ({ make }) =
     await expect(unknown).rejects.toMatchObject({ code: 'PROJECTION_UNKNOWN', details: { known: ['sums'] } })
   })
 
-  it('begins at the end if it is told to', async () => {
+  it('begins at the end if its options say so', async () => {
     const { open, store } = await make()
     const tables = new OwnTables(store)
     await tables.create()
@@ -151,11 +151,11 @@ describe.each(everyStore)('consumers elsewhere on $name', ({ make }) => {
     })
     const running = await holdfast.project(followed, manual)
     await running.tick()
-    const told = ['a', 'counter', 1, true, true, true]
+    const about = ['a', 'counter', 1, true, true, true]
     expect(seen).toEqual([
-      [{ type: 'Added', by: 4 }, ...told],
-      [{ type: 'Added', by: 6 }, ...told],
-      [{ type: 'Rounded' }, ...told],
+      [{ type: 'Added', by: 4 }, ...about],
+      [{ type: 'Added', by: 6 }, ...about],
+      [{ type: 'Rounded' }, ...about],
     ])
     await running.tick()
     expect(seen).toHaveLength(3)

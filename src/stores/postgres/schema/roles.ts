@@ -14,7 +14,7 @@ import { again, connected, frame } from './schema-change.ts'
 import type { ClientLike, PoolLike } from '../connection/database.ts'
 import { asRole, assertOwned, migratorEnding, ownerOf, ownershipOf, setLocalRole } from './ownership.ts'
 import { quoteName, quoteSchema, quoteText } from './schema-name.ts'
-import { tableNames } from './schema.ts'
+import { tableNames } from '../table-names.ts'
 import { sqlStateOf } from '../connection/sql-state.ts'
 import { assertViewsOwned, madeViews, viewNames, type MadeViews } from '../views.ts'
 

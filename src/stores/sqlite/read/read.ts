@@ -187,7 +187,7 @@ export function readChanges(db: Connection, after: number, limit: number): reado
 
 type FedRun = Pick<Change, 'runId' | 'type' | 'version' | 'key'>
 
-/** What a reader of the feed is told of a run. */
+/** What a reader of the feed learns of a run. */
 function fedRun(db: Connection, known: Map<string, FedRun>, runId: string): FedRun {
   const found = known.get(runId)
   if (found !== undefined) return found
