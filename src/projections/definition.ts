@@ -63,8 +63,15 @@ type HandlerOf<Event, Tools> = (event: Event, tools: Tools) => unknown
 
 /** A handler for each type of event that matters: others are passed over. */
 type HandlersOf<Event extends { readonly type: string }, Tools> = {
-  readonly [Type in Event['type']]?: HandlerOf<Extract<Event, { readonly type: Type }>, Tools>
+  readonly [Type in Event['type']]?: HandlerOf<OfType<Event, Type>, Tools>
 }
+
+/** Of events of which only a name is known, there is none that says so. */
+type OfType<Event extends { readonly type: string }, Type extends string> = [
+  Extract<Event, { readonly type: Type }>,
+] extends [never]
+  ? Event
+  : Extract<Event, { readonly type: Type }>
 
 /** Exactly one of the two. */
 type Handling<Event extends { readonly type: string }, Tools> =
@@ -113,10 +120,7 @@ export type MemoryProjectionOptions<From, Model> = CommonOptions<From> & {
 } & (
     | {
         readonly handlers: {
-          readonly [Type in EventsOf<From>['type']]?: FoldHandler<
-            NoInfer<Model>,
-            Extract<EventsOf<From>, { readonly type: Type }>
-          >
+          readonly [Type in EventsOf<From>['type']]?: FoldHandler<NoInfer<Model>, OfType<EventsOf<From>, Type>>
         }
         readonly handle?: never
       }

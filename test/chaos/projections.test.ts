@@ -17,7 +17,7 @@ const newPath = temporaryPaths()
 
 const writers = 3
 const inputs = 120
-const kills = 8
+const kills = 5
 
 const places = {
   // One writer at a time: a transaction that is held open holds up all others.

@@ -31,7 +31,7 @@ export function registerProjections(program: Command, act: Act): void {
     .option('--skip <position>', 'leave out the event of this position, at which it is parked', whole('--skip', 1))
     .addHelpText(
       'after',
-      examples('projections', 'projections totals --pause', 'projections totals --skip 4711', 'projections --json'),
+      examples('projections --json', 'projections totals --pause', 'projections totals --skip 4711'),
     )
   act(command, async (call) => {
     const { pause = false, resume = false, skip } = command.opts<ProjectionsOptions>()
