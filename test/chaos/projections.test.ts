@@ -20,14 +20,15 @@ const inputs = 120
 const kills = 5
 
 const places = {
-  // One writer at a time: a transaction that is held open holds up all others.
-  sqlite: { address: async () => `sqlite ${newPath()}`, heldMs: 500 },
+  // One writer at a time: a transaction that is held open holds up all others, and has no events that others could overtake.
+  sqlite: { address: async () => `sqlite ${newPath()}`, heldMs: 500, heldEvents: 0 },
   postgres: {
     address: async () => {
       const { url, schema } = await migratedSchema()
       return `postgres ${url} ${schema}`
     },
     heldMs: 3_000,
+    heldEvents: 1,
   },
 } as const
 
@@ -38,7 +39,7 @@ async function child(...args: readonly string[]): Promise<ChildProcess> {
   return started
 }
 
-describe.each(Object.entries(places))('on %s', (_name, { address: newAddress, heldMs }) => {
+describe.each(Object.entries(places))('on %s', (_name, { address: newAddress, heldMs, heldEvents }) => {
   it(
     'IF-O6 IF-O7 IF-C5 every event is projected once and in one order, whichever process is killed',
     { timeout: 120_000 },
@@ -61,7 +62,7 @@ describe.each(Object.entries(places))('on %s', (_name, { address: newAddress, he
       const writing = await Promise.all(names.map((name) => child('write', address, name, String(inputs))))
       const ended = Promise.all(writing.map((one) => once(one, 'exit')))
       const held = users.transact(async (tx) => {
-        await holdfast.using(tx).execute(counter, { type: 'Add', id: 'held', by: 1 })
+        if (heldEvents > 0) await holdfast.using(tx).execute(counter, { type: 'Add', id: 'held', by: 1 })
         await setTimeout(heldMs)
       })
       for (let nth = 0; nth < kills; nth += 1) {
@@ -83,12 +84,12 @@ describe.each(Object.entries(places))('on %s', (_name, { address: newAddress, he
       const changes = await store.changes(0, 100_000)
       const fed = changes.filter(({ entry }) => entry.kind === 'event' && entry.name === 'Added')
       const expected = fed.map(({ runId, entry }) => `${runId}:${entry.seq}`)
-      expect(expected).toHaveLength(writers * inputs + 1)
+      expect(expected).toHaveLength(writers * inputs + heldEvents)
       for (const order of orders) expect(order).toEqual(expected)
       for (const nth of ['1', '2', '3']) {
         const sums = await tables.sums(nth)
         for (const [id, sum] of Object.entries(sums)) expect(await holdfast.state(counter, id)).toBe(sum)
-        expect(Object.keys(sums)).toHaveLength(6)
+        expect(Object.keys(sums)).toHaveLength(5 + heldEvents)
       }
       expect((await holdfast.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
     },
