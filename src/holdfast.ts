@@ -75,6 +75,14 @@ import {
   type HoldfastOptions,
 } from './holdfast-options.ts'
 import { checkStore, isPostgres, openStore, unmigrated } from './open-store.ts'
+import type { MemoryProjection, Projection, WorkedProjection } from './projections/definition.ts'
+import {
+  Projections,
+  type ProjectionControl,
+  type ProjectOptions,
+  type RunningMemoryProjection,
+} from './projections/projections.ts'
+import type { RunningProjection } from './projections/running-projection.ts'
 import type { InvariantCheck, Store, StoreAdmin } from './store.ts'
 import { MemoryStore } from './stores/memory/store.ts'
 import { closeOnSignal, createRandom, isProduction, systemClock, systemPorts } from './system.ts'
@@ -178,6 +186,11 @@ export interface Holdfast extends Starter, Sender, DeciderMethods {
   rekey(options?: RekeyOptions): Promise<RekeyResult>
   /** Checks what must be true of all runs in the store: names each invariant, with the runs that break it. */
   doctor(options?: AbortOption): Promise<readonly InvariantCheck[]>
+  /** Keeps a read model up to date in this process, or stands by to: one process at a time moves a projection on. */
+  project<Model>(projection: MemoryProjection<Model>, options?: ProjectOptions): Promise<RunningMemoryProjection<Model>>
+  project(projection: WorkedProjection, options?: ProjectOptions): Promise<RunningProjection>
+  /** All projections of the store: how far they are, and what an operator does with them. */
+  readonly projections: ProjectionControl
   /** Runs a worker in this process. */
   work(options?: WorkOptions): Promise<RunningWorker>
   /**
@@ -262,13 +275,14 @@ interface Assembly {
 
 function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly): Holdfast {
   const client = new Client(engine, versionFor)
+  const projections = new Projections(engine)
   let worker: Worker | null = null
   let closing: Promise<void> | null = null
 
   let ignoreSignals: Cancel = () => undefined
   const close = async (): Promise<void> => {
     ignoreSignals()
-    await worker?.stop()
+    await Promise.all([worker?.stop(), projections.close()])
     await engine.close({ hasStoppedWorker: worker !== null, ownsStore })
   }
   const closeOnce = (): Promise<void> => (closing ??= close())
@@ -301,6 +315,9 @@ function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly)
     removeMany: (filter, options) => removeRuns(engine, filter, options),
     rekey: (options) => rekeyRuns(engine, options),
     doctor: (options) => checkInvariants(engine, options),
+    project: ((projection: Projection, options?: ProjectOptions) =>
+      projections.project(projection, options)) as Holdfast['project'],
+    projections,
     async work(options) {
       if (closing !== null) throw new HoldfastError('CLOSED', 'This Holdfast is closed. Create a new one to go on.')
       if (worker !== null) {

@@ -28,6 +28,30 @@ export {
   type TimerTime,
   type Typed,
 } from './deciders/index.ts'
+export {
+  memoryProjection,
+  projection,
+  subscription,
+  type AnyEvent,
+  type EventSource,
+  type EventTools,
+  type MemoryProjection,
+  type MemoryProjectionOptions,
+  type Projection,
+  type ProjectionOptions,
+  type RebuildHooks,
+  type SubscriptionOptions,
+  type TransactionTools,
+  type WorkedProjection,
+} from './projections/definition.ts'
+export type {
+  ProjectionControl,
+  ProjectionView,
+  ProjectOptions,
+  RunningMemoryProjection,
+} from './projections/projections.ts'
+export type { RunningProjection } from './projections/running-projection.ts'
+export type { Lag } from './projections/lag.ts'
 export type { EffectTools, Executed, TypedDecider } from './core/definition/decider-model.ts'
 export type { Enqueued, Enqueuer, ExecuteOptions, Executor } from './client/deciders/executor.ts'
 export type {
@@ -61,11 +85,10 @@ export type {
   SendTarget,
   StepOptions,
   TransactionStepOptions,
-  Transaction,
-  Transactions,
   UntilOptions,
 } from './functions/api/context.ts'
 export type { Services } from './core/definition/services.ts'
+export type { Transaction, Transactions } from './core/definition/transactions.ts'
 export type { StepTools } from './core/runtime/attempt.ts'
 export type { AllResult, RaceResult, TokenWait, Wait } from './functions/waits/wait.ts'
 export type { OnParentEnd, RunOutcome, SleepResult } from './functions/waits/wait-case.ts'
@@ -140,6 +163,9 @@ export type {
   InvariantCheck,
   Delivered,
   Store,
+  FailedEvent,
+  ProjectionStatus,
+  SkippedEvent,
   StoreAdmin,
   StoreTransactions,
   TransactOptions,

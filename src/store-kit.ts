@@ -12,7 +12,9 @@ export type {
   StartBusy,
   Store,
   StoreEndHints,
+  FeedEnd,
   StoreLimits,
+  StoreProjections,
   StoreSecrets,
   StoreTransactions,
   TransactionMark,
@@ -166,6 +168,22 @@ export { fedCount } from './core/rules/feed-entries.ts'
 export { Hints, hintsOf, type Hint } from './core/rules/messages/hints.ts'
 export { matching } from './core/rules/find.ts'
 export { deadLetterPage, type DeadLetterPosition } from './core/rules/messages/dead-letters.ts'
+export {
+  decideProjection,
+  partsOf,
+  type KnownParts,
+  type ProjectionAnswer,
+  type ProjectionCommand,
+  type ProjectionDecided,
+  type ProjectionOutcome,
+} from './core/rules/projections/command-projection.ts'
+export type {
+  FailedEvent,
+  ProjectionPart,
+  ProjectionRow,
+  ProjectionStatus,
+  SkippedEvent,
+} from './core/rules/projections/projection-row.ts'
 export { countKeys, rewriteObjection } from './core/rules/claims/readable.ts'
 
 // The invariants of every committed state of a store, for its `doctor`.

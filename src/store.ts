@@ -17,6 +17,8 @@ import type { RunStart } from './core/rules/run-start.ts'
 import type { Committed } from './core/rules/commit.ts'
 import type { Run } from './core/model/run.ts'
 import type { ControlResult, ControlCommand } from './core/rules/control.ts'
+import type { ProjectionAnswer, ProjectionCommand } from './core/rules/projections/command-projection.ts'
+import type { ProjectionRow } from './core/rules/projections/projection-row.ts'
 import type { Rescued, RescueRequest } from './core/rules/claims/takeover.ts'
 import type { NewBroadcast } from './core/model/topic.ts'
 import type { Transition } from './core/model/transition.ts'
@@ -43,6 +45,17 @@ export type {
   StoreAdmin,
 } from './core/model/store-admin.ts'
 export type { ControlResult, ControlCommand } from './core/rules/control.ts'
+export type {
+  ProjectionAnswer,
+  ProjectionCommand,
+} from './core/rules/projections/command-projection.ts'
+export type {
+  FailedEvent,
+  ProjectionPart,
+  ProjectionRow,
+  ProjectionStatus,
+  SkippedEvent,
+} from './core/rules/projections/projection-row.ts'
 export type { Rescued, RescueFailure, RescueRequest } from './core/rules/claims/takeover.ts'
 
 export interface Store {
@@ -176,6 +189,26 @@ export interface StoreSecrets {
   tokenKey(): Promise<string | null>
 }
 
+/**
+ * An optional part of a store: what it keeps of projections. The rules of `core/rules/projections` decide every command, over
+ * the rows of one projection, locked.
+ */
+export interface StoreProjections {
+  /** All projections, by name, the live part first. */
+  projections(): Promise<readonly ProjectionRow[]>
+  /** Executes a command. In a transaction of the read model, `TransactionStore.commandProjection` does. */
+  commandProjection(command: ProjectionCommand): Promise<ProjectionAnswer>
+  /** How far the feed reaches. */
+  feedEnd(): Promise<FeedEnd>
+}
+
+export interface FeedEnd {
+  /** The last position that was given; 0 if there is none. */
+  readonly position: number
+  /** Every entry of the feed that was committed before the call has a position by now. */
+  readonly isComplete: boolean
+}
+
 /** How a batch is sent. A store that never waits for locks, and cannot cancel a call, may ignore it. */
 export interface BatchOptions {
   /**
@@ -236,6 +269,8 @@ export interface TransactionStore extends Pick<Store, 'commit' | 'load'>, Transa
   start(runs: readonly RunStart[]): Promise<readonly Started[]>
   deliver(messages: readonly (NewMessage | NewBroadcast)[]): Promise<readonly Delivered[]>
   control(requests: readonly ControlCommand[]): Promise<readonly ControlResult[]>
+  /** As that of the store. @default the store has no projections */
+  commandProjection?(command: ProjectionCommand): Promise<ProjectionAnswer>
 }
 
 /**
@@ -260,6 +295,8 @@ export interface Capabilities {
   readonly shards?: number
   /** It supports transactions of its users: it implements `StoreTransactions`. @default false */
   readonly transactions?: boolean
+  /** It keeps projections: it implements `StoreProjections`. @default false */
+  readonly projections?: boolean
   /**
    * The name of this database among those that share a server: the schema. It is part of the place of every payload, so that
    * an encrypting codec refuses texts of another database. @default none
@@ -300,5 +337,10 @@ export interface ChoresDone {
 export interface Change {
   readonly position: number
   readonly runId: string
+  /** The type and version of its run, as they are now. */
+  readonly type: string
+  readonly version: number
+  /** The idempotency key of its run: of a decider, the id of the instance. */
+  readonly key: string | null
   readonly entry: Entry
 }

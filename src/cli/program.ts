@@ -18,6 +18,7 @@ import { registerEvents, registerHistory, registerState } from './commands/look/
 import { registerInspect } from './commands/look/inspect.ts'
 import { registerDiagram } from './commands/look/diagram.ts'
 import { registerExport } from './commands/look/export.ts'
+import { registerProjections, registerRebuild } from './commands/look/projections.ts'
 import { registerWatch } from './commands/look/watch.ts'
 import { registerDeadLetters } from './commands/look/dead-letters.ts'
 import { registerCancel } from './commands/control/cancel.ts'
@@ -42,6 +43,7 @@ const groups: readonly (readonly [string, readonly ((program: Command, act: Act)
     'Look at instances of deciders:',
     [registerInspect, registerState, registerEvents, registerHistory, registerDiagram],
   ],
+  ['Projections:', [registerProjections, registerRebuild]],
   ['Control runs:', [registerCancel, registerPause, registerResume, registerRetry, registerRemove]],
   ['Prepare:', [registerMigrate, registerCheck, registerDoctor, registerRekey]],
 ]

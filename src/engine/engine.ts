@@ -23,10 +23,11 @@ import { MailboxReader } from './batch/mailbox-reader.ts'
 import { MessageSender, type OutgoingMessage } from './batch/message-sender.ts'
 import { done, NotDone, CallerTimeouts, type Called, type Caller } from './batch/caller-timeouts.ts'
 import { Instances } from './deciders/instances.ts'
+import { Projected } from './projections/projected.ts'
 import { Registry } from './registry.ts'
 import { endHintsOf, limitsOf, secretsOf } from './store/optional-parts.ts'
 import { StoreClock } from './store/store-clock.ts'
-import { createTransact, type TransactionRunner } from './store/transact.ts'
+import { createTransact, createTransactions, type RunTransaction, type TransactionRunner } from './store/transact.ts'
 import { UnclaimedWarning } from './unclaimed-warning.ts'
 import { quotedText } from '../core/text/printable.ts'
 
@@ -88,6 +89,10 @@ export class Engine {
   onChore: () => void = () => undefined
   /** What a client does for runs that start and send to others, and have inputs decided: `Client` sets it. */
   outgoing: Pick<Host, 'prepare' | 'receiver' | 'limits'> & Required<Pick<Host, 'execute'>>
+  /** Transactions of the application; null where the store has none. */
+  readonly transactions: RunTransaction | null
+  /** How far the projections of this process are. */
+  readonly projected = new Projected()
   /** Lets a step take place in a transaction; null where the store has none. */
   readonly transact: Transact | null
   readonly untilIntervalMs: number
@@ -150,7 +155,8 @@ export class Engine {
     const isAnswering = (): Promise<boolean> => this.isAnswering()
     const isFilling = (): boolean => this.localWorker?.isFilling() === true
     this.committer = createCommitter(store, ports, { onTime, limitMs, isAnswering, isFilling })
-    this.transact = createTransact({ store, own: transaction, mostOwn: mostTransactions, ports, onTime })
+    this.transactions = createTransactions({ store, own: transaction, mostOwn: mostTransactions, ports })
+    this.transact = createTransact(this.transactions, onTime)
     this.callerTimeouts = new CallerTimeouts({ clock: ports.clock, limitMs, called: calledStart })
     this.starter = new Batcher(ports, {
       flush: (callers, how) => this.callerTimeouts.flush(callers, (runs) => this.insert(runs, how), how),

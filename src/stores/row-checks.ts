@@ -2,6 +2,7 @@
 // only tables can violate.
 
 import { entryKinds } from '../core/model/entry.ts'
+import { projectionParts, projectionStatuses } from '../core/rules/projections/projection-row.ts'
 import { readinesses, runStatuses, undoStates } from '../core/model/run.ts'
 
 const isOver = `status in ('succeeded', 'failed', 'cancelled')`
@@ -69,6 +70,12 @@ export const malformedEntry = `
   ${isText('meta', '{%}')} or (meta is null and kind in (${alwaysMeta})) or (data is null and kind in (${alwaysData}))
   or ${isNone('kind', entryKinds)}`
 
+/** What a projection says of itself; where it is, is compared with the feed. */
+export const wrongProjection = `
+  (status = 'parked') <> (failure is not null) or (session is null) <> (alive_until is null)
+  or (session is not null and status <> 'active') or (part = 'live' and begun = 0)
+  or ${isNone('status', projectionStatuses)} or ${isNone('part', projectionParts)}`
+
 /** In addition to `core/invariants`. */
 export const tableInvariants = [
   {
@@ -92,6 +99,13 @@ export const tableInvariants = [
     name: 'tags_listed',
     kind: 'S',
     about: 'The tags of a run are those that it is found by.',
+  },
+  {
+    name: 'projection_in_feed',
+    kind: 'S',
+    about:
+      'No projection has passed more than the feed has; one with a holder is active, one that is parked names its event, and a ' +
+      'rebuild has a live part.',
   },
   {
     name: 'rows_well_formed',

@@ -7,7 +7,8 @@ import { createHoldfast, workflow } from 'holdfast'
 import { openPostgresStore } from '../../src/stores/postgres/index.ts'
 import { installPostgres } from '../../src/stores/postgres/schema/install.ts'
 import { migrate, planMigration } from '../../src/stores/postgres/schema/migrate.ts'
-import { migrations, tableNames } from '../../src/stores/postgres/schema/schema.ts'
+import { migrations } from '../../src/stores/postgres/schema/schema.ts'
+import { tableNames } from '../../src/stores/postgres/table-names.ts'
 import { missingCitus, startCitus, type CitusCluster } from '../support/citus.ts'
 
 const missing = missingCitus()

@@ -17,6 +17,8 @@ export const commands = [
   'events',
   'history',
   'diagram',
+  'projections',
+  'rebuild',
   'cancel',
   'pause',
   'resume',

@@ -8,6 +8,7 @@ import { transactionOptionNames } from '../../src/functions/api/call-options.ts'
 import { workflowOptionNames } from '../../src/functions/api/workflow.ts'
 import { deciderOptionNames } from '../../src/deciders/decider.ts'
 import { holdfastOptionNames } from '../../src/holdfast-options.ts'
+import { projectionOptionNames } from '../../src/projections/definition.ts'
 import { testOptionNames } from '../../src/testing/kit/create-test.ts'
 import { workOptionNames } from '../../src/worker/work-options.ts'
 
@@ -33,6 +34,7 @@ describe('docs/options.md', () => {
     ['createHoldfast(', 'option', holdfastOptionNames],
     ['workflow(', 'option', workflowOptionNames],
     ['decider(', 'option', deciderOptionNames],
+    ['projection(', 'option', projectionOptionNames],
     ['ctx.step(', 'option', transactionOptionNames],
     ['holdfast.start(', 'option', startOptionNames],
     ['holdfast.work(', 'option', workOptionNames],
@@ -47,6 +49,7 @@ describe('docs/options.md', () => {
       'createHoldfast(',
       'workflow(',
       'decider(',
+      'projection(',
       'ctx.step(',
       'holdfast.start(',
       'holdfast.work(',

@@ -288,6 +288,10 @@ const metElsewhere: readonly ErrorCode[] = [
   'EXECUTE_TIMEOUT',
   'INPUT_REJECTED',
   'LAW_BROKEN',
+  // In test/holdfast/projections.
+  'PROJECTION_BEHIND',
+  'PROJECTION_CONFLICT',
+  'PROJECTION_UNKNOWN',
 ]
 
 describe('error codes', () => {

@@ -4,7 +4,7 @@
 // machines the positions that one sequencer gave become visible one machine after the other: a reader goes no further than there
 // is no gap.
 
-import type { Change } from '../../src/store.ts'
+import type { Change, FeedEnd } from '../../src/store.ts'
 import { reading, transaction, type Execution, type Parts } from './database/call.ts'
 import { entryOf, placeText, type FeedRow } from './database/tables.ts'
 
@@ -14,6 +14,16 @@ export async function readChanges(parts: Parts, after: number, limit: number): P
   )
   if (isBehind) await transaction(parts, 'changes.commit', stamp)
   return reading(parts, (x) => read(x, after, limit))
+}
+
+export function readFeedEnd(parts: Parts): Promise<FeedEnd> {
+  return reading(parts, (x) =>
+    x.run('feedEnd.read', (tx) => {
+      const unstamped = tx.select(x.tables.feed, { at: ['unstamped', ['unstamped']], limit: 1 })
+      const [row] = tx.select(x.tables.sequencer, {})
+      return { position: row?.last ?? 0, isComplete: unstamped.length === 0 }
+    }),
+  )
 }
 
 /** Gives positions to what is committed and has none. */
@@ -44,7 +54,7 @@ async function stamp(x: Execution): Promise<void> {
 }
 
 async function read(x: Execution, after: number, limit: number): Promise<readonly Change[]> {
-  const { feed, journal } = x.tables
+  const { feed, journal, runs } = x.tables
   const rows = await x.run('changes.read', (tx) =>
     tx.select(feed, {
       where: ({ position }) => position !== null && position > after,
@@ -64,13 +74,18 @@ async function read(x: Execution, after: number, limit: number): Promise<readonl
   }
   const wanted = places.filter(({ position }) => position > after).slice(0, limit)
   if (wanted.length === 0) return []
-  const entries = await x.run('changes.entries', (tx) =>
-    tx.select(journal, { at: ['place', wanted.map(({ runId, seq }) => placeText(runId, seq))] }),
-  )
-  const byPlace = new Map(entries.map((row) => [placeText(row.runId, row.entry.seq), row]))
+  const entries = await x.run('changes.entries', (tx) => ({
+    rows: tx.select(journal, { at: ['place', wanted.map(({ runId, seq }) => placeText(runId, seq))] }),
+    runs: tx.select(runs, { at: ['id', [...new Set(wanted.map(({ runId }) => runId))]] }),
+  }))
+  const { rows: found, runs: fed } = entries
+  const byPlace = new Map(found.map((row) => [placeText(row.runId, row.entry.seq), row]))
+  const byId = new Map(fed.map((run) => [run.id, run]))
   return wanted.flatMap(({ position, runId, seq }) => {
-    const row = byPlace.get(placeText(runId, seq))
-    return row === undefined ? [] : [{ position, runId, entry: entryOf(row) }]
+    const [row, run] = [byPlace.get(placeText(runId, seq)), byId.get(runId)]
+    if (row === undefined || run === undefined) return []
+    const { type, version, idempotencyKey: key } = run
+    return [{ position, runId, type, version, key, entry: entryOf(row) }]
   })
 }
 

@@ -15,9 +15,9 @@
 //
 // The read-committed store executes it; a test compares. SQLite has one lock for all, so there only the writes are the same.
 
-import type { Store, StoreAdmin } from '../../src/store.ts'
+import type { Store, StoreAdmin, StoreProjections } from '../../src/store.ts'
 
-export type PlannedMethod = Exclude<keyof Store | keyof StoreAdmin, 'capabilities'>
+export type PlannedMethod = Exclude<keyof Store | keyof StoreAdmin | keyof StoreProjections, 'capabilities'>
 
 export interface PlannedStatement {
   readonly name: string
@@ -280,6 +280,22 @@ export const statementPlan = {
   // How much there is of a type, or which run has an idempotency key, is looked at first.
   find: [{ name: 'find.read', kind: 'look', when: null, backTo: ['find.read'] }],
   count: [{ name: 'count.read', kind: 'look', when: null, backTo: ['count.read'] }],
+
+  // How far positions were given, and whether that is all: one statement, so that no position is given in between.
+  feedEnd: [{ name: 'feedEnd.read', kind: 'look', when: null }],
+
+  projections: [{ name: 'projections.read', kind: 'look', when: null }],
+
+  commandProjection: [
+    // The parts of one projection, the live one first: they are judged as they are when both are locked.
+    { name: 'projection.lock', kind: 'lock', when: null },
+    { name: 'projection.time', kind: 'look', when: 'there is no such part' },
+    { name: 'projection.write', kind: 'write', when: 'a part changes' },
+    // The primary key decides who makes it. Who was too late finds it under the lock.
+    { name: 'projection.insert', kind: 'write', when: 'a part begins', backTo: ['projection.lock'] },
+    { name: 'projection.drop', kind: 'write', when: 'a part goes' },
+    { name: 'projection.commit', kind: 'end', when: null },
+  ],
 
   deadLetters: [{ name: 'dead.read', kind: 'look', when: null }],
 

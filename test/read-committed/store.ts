@@ -6,7 +6,7 @@ import { HoldfastError } from '../../src/core/errors/error.ts'
 import { checkAll, checkExchange, report } from '../../src/core/invariants/check.ts'
 import type { PageLimits } from '../../src/core/model/chore.ts'
 import type { Clock } from '../../src/core/runtime/ports.ts'
-import type { Store, StoreAdmin } from '../../src/store.ts'
+import type { Store, StoreAdmin, StoreProjections } from '../../src/store.ts'
 import type { StatementName } from './statement-plan.ts'
 import { Hints } from '../../src/core/rules/messages/hints.ts'
 import { doChores } from './chores.ts'
@@ -15,9 +15,10 @@ import { commitTransitions } from './commit.ts'
 import { Database } from './database/database.ts'
 import { deliverMessages } from './deliver.ts'
 import { batch, reading, transaction, type Parts } from './database/call.ts'
-import { readChanges } from './feed.ts'
+import { readChanges, readFeedEnd } from './feed.ts'
 import { otherKeys, rewritePayloads } from './payloads.ts'
 import { countRuns, findRuns, load, readDeadLetters, readRuns, readStates, settleDead } from './read.ts'
+import { commandProjection, readProjections } from './projections.ts'
 import { rescue } from './rescue.ts'
 import { beat } from './sessions.ts'
 import { startRuns } from './start.ts'
@@ -36,7 +37,7 @@ export interface ReadCommittedStoreOptions {
   readonly pages?: PageLimits
 }
 
-export interface ReadCommittedStore extends Store, StoreAdmin {
+export interface ReadCommittedStore extends Store, StoreAdmin, StoreProjections {
   /** Transactions that are open, and for whom each of them waits: to be named when nothing goes on. */
   waits(): readonly string[]
   /** What is committed, past every plan: for those who check what the store does. */
@@ -61,7 +62,7 @@ export function createReadCommittedStore(options: ReadCommittedStoreOptions): Re
     }
 
   return {
-    capabilities: { notifies: true, multiProcess: false },
+    capabilities: { notifies: true, multiProcess: false, projections: true },
     migrate: open(async () => undefined),
     start: open((runs) => batch(parts, 'start.commit', runs, startRuns)),
     claim: open((request) => transaction(parts, 'claim.commit', (x) => claimRuns(x, request))),
@@ -80,6 +81,9 @@ export function createReadCommittedStore(options: ReadCommittedStoreOptions): Re
     doChores: open(() => doChores(parts)),
     get: open((ids) => (ids.length === 0 ? none() : reading(parts, (x) => readRuns(x, ids)))),
     changes: open((after, limit) => readChanges(parts, after, limit)),
+    projections: open(() => reading(parts, readProjections)),
+    commandProjection: open((command) => transaction(parts, 'projection.commit', (x) => commandProjection(x, command))),
+    feedEnd: open(() => readFeedEnd(parts)),
     find: open((filter, page) => reading(parts, (x) => findRuns(x, filter, page))),
     count: open((filter, atMost) => reading(parts, (x) => countRuns(x, filter, atMost))),
     deadLetters: open((filter, page) => reading(parts, (x) => readDeadLetters(x, filter, page))),

@@ -33,6 +33,7 @@ const finders: Readonly<Record<Exclude<Mutation, 'no-begin-again' | 'read-over-g
   'queue-without-its-lock': 'runs that come to a queue against its end',
   'topic-begins-anew': 'a broadcast against the end of its topic',
   'gone-topics-first': 'a broadcast against the end of its topic',
+  'projection-without-lock': 'a pause of a projection against its holder',
   'lock-and-stamp-in-one': 'readers of the feed against writers',
 }
 

@@ -27,6 +27,13 @@ const openBroadcast = `
   insert into broadcasts (shard, topic, position, id, delivery, data, policy, at, expires_at, taken_by, delivered_to)
   values (0, 'jobs', 1, 'b', 'one', '1', null, 1, null, null, 0)`
 
+/** A projection that is named as the run. */
+function addProjection(part: string, changes: Readonly<Record<string, string>>): string {
+  const usual = { definition: `'v1'`, status: `'active'`, begun: '1', position: '0', token: '1', skipped: `'[]'` }
+  const row = { shard: '0', name: '?', part: `'${part}'`, ...usual, created_at: '1', updated_at: '1', ...changes }
+  return `insert into projections (${Object.keys(row).join(', ')}) values (${Object.values(row).join(', ')})`
+}
+
 export const plants: readonly Plant[] = [
   ['history_gapless', 'succeeded', 'delete from journal where run_id = ? and seq = 2'],
   ['seq_counts_entries', 'succeeded', setRun('seq = seq + 1')],
@@ -155,6 +162,11 @@ export const plants: readonly Plant[] = [
   ['feed_complete', 'continued', setRun('feed = not feed')],
   ['nothing_without_run', 'running', 'delete from runs where id = ?'],
   ['nothing_without_topic', 'listening', addWait('topic', `'news'`, `'all'`)],
+  ['projection_in_feed', 'ready', addProjection('live', { position: '1000000000' })],
+  ['projection_in_feed', 'ready', addProjection('live', { status: `'parked'` })],
+  ['projection_in_feed', 'ready', addProjection('live', { status: `'paused'`, session: `'s'`, alive_until: '1' })],
+  ['projection_in_feed', 'ready', addProjection('live', { session: `'s'` })],
+  ['projection_in_feed', 'ready', addProjection('rebuild', {})],
   ['key_text_derived', 'keyed', setRun(`unique_key = 'workflow idle other'`)],
   ['tags_listed', 'ready', `delete from tags where tag = 'a' and run_id = ?`],
   ['tags_listed', 'ready', `insert into tags (shard, tag, run_id) values (0, 'c', ?)`],

@@ -7,6 +7,7 @@ import type { Control } from '../../src/core/rules/control.ts'
 import type { Claimed, Committed, Delivered, NewRun, Started, ControlResult } from '../../src/store.ts'
 import { beatRaces } from './beat-races.ts'
 import { keyRaces } from './key-races.ts'
+import { projectionRaces } from './projection-races.ts'
 import { claimRaces } from './claim-races.ts'
 import { assertGapless, assertNobodySleeps, holdersOf, kinds, startOne, times, type Race } from './race-world.ts'
 import { strangerRaces } from './stranger-races.ts'
@@ -386,5 +387,6 @@ export const races: Readonly<Record<string, Race>> = {
   ...unheldRaces,
   ...topicRaces,
   ...keyRaces,
+  ...projectionRaces,
   'readers of the feed against writers': readersOfTheFeed,
 }

@@ -7,9 +7,11 @@ import { HoldfastError } from '../../core/errors/error.ts'
 import { checkKey } from '../../core/model/key.ts'
 import { assertNotPure } from '../../core/runtime/pure-call.ts'
 import { inspected } from '../../core/text/inspect.ts'
+import { wrongOption } from '../../core/text/check-option.ts'
 import { checkOptions, shown } from '../../core/text/suggest.ts'
 import { notDecider } from '../../engine/deciders/cached-instance.ts'
 import type { Engine } from '../../engine/engine.ts'
+import { awaitProjection } from '../../engine/projections/await-projection.ts'
 import { abortable } from '../abort-option.ts'
 import type { ExecuteOptions } from './executor.ts'
 
@@ -22,6 +24,8 @@ export interface CheckedInput {
   readonly timeoutMs: number
 }
 
+const optionNames = ['commandId', 'timeout', 'abortSignal']
+
 /** How long an input waits for a holder of the run: until a worker that died is found dead, and longer. */
 const usualTimeoutMs = 60_000
 
@@ -30,12 +34,30 @@ export async function executeInput(
   engine: Engine,
   decider: Definition | string,
   input: unknown,
-  options: ExecuteOptions = {},
+  given: ExecuteOptions = {},
   call = 'execute()',
 ): Promise<Executed> {
   assertNotPure(`holdfast.${call}`)
+  const { waitFor, ...options } = checkedOptions(given, call)
+  const name = waitFor === undefined ? null : projectionName(waitFor)
   const checked = await checkedInput(engine, { decider, input, options, call })
-  return abortable(call, options.abortSignal, () => decided(engine, checked))
+  return abortable(call, options.abortSignal, async () => {
+    const until = engine.ports.clock.monotonic() + checked.timeoutMs
+    const answer = await decided(engine, checked)
+    if (name !== null) await awaitProjection(engine, name, Math.max(0, until - engine.ports.clock.monotonic()))
+    return answer
+  })
+}
+
+function checkedOptions(options: ExecuteOptions, call: string): ExecuteOptions {
+  checkOptions(options, [...optionNames, 'waitFor'], call)
+  return options
+}
+
+function projectionName(given: unknown): string {
+  const name = typeof given === 'object' && given !== null ? (given as { readonly name?: unknown }).name : given
+  if (typeof name === 'string' && name !== '') return name
+  throw wrongOption('waitFor of execute()', 'a projection or the name of one', given)
 }
 
 /** What became of an input, with values that the caller may change. @internal */
@@ -88,7 +110,9 @@ export async function checkedInput(
   { decider, input, options, call }: GivenInput,
 ): Promise<CheckedInput> {
   engine.assertOpen()
-  checkOptions(options, ['commandId', 'timeout', 'abortSignal'], call)
+  checkOptions(options, optionNames, call, {
+    waitFor: 'Only holdfast.execute() waits for a projection: it knows when the input is decided.',
+  })
   const { timeout = usualTimeoutMs } = options
   const timeoutMs = toMs(timeout, `The timeout of ${call}`)
   const command = options.commandId === undefined ? null : checkCommandId(options.commandId)

@@ -15,6 +15,12 @@ export interface ExecuteOptions extends AbortOption {
    * lies in the mailbox and will be decided. A store that does not answer, because the row is locked, has five seconds more. Without effect in a transaction, which never waits. @default '1 min'
    */
   readonly timeout?: Duration
+  /**
+   * Returns only once this projection, or the one of this name, has seen what is committed by then: its read model shows the
+   * events. Within the `timeout`, else the call is rejected with PROJECTION_BEHIND, and the input is decided all the same. Only
+   * for `execute` outside of a transaction. @default it does not wait
+   */
+  readonly waitFor?: string | { readonly name: string }
 }
 
 /** What became of an input for the mailbox. The first input of an instance is decided at once. */

@@ -7,6 +7,7 @@
 //   beat                            counts only once it is answered, so this process never considers its lease alive for longer
 //                                   than other workers do
 //   rescue, doChores, release       do nothing a second time
+//   commandProjection               is fenced by a token and a position: a holder without an answer reads the row
 //   listen                          is taken back when its answer comes late
 //
 // A store in this process answers without a turn of the event loop, so a loop of awaited calls would keep timers from firing, and
@@ -20,10 +21,13 @@ import { formatMs } from '../../core/definition/duration.ts'
 import { HoldfastError, isHoldfastError, isOfOneRow } from '../../core/errors/error.ts'
 import type { Logger, Ports } from '../../core/runtime/ports.ts'
 import { CallTimeouts, type TimedCall } from './call-timeouts.ts'
-import type { BatchOptions, Store, StoreAdmin, StoreSecrets } from '../../store.ts'
+import type { BatchOptions, Store, StoreAdmin, StoreProjections, StoreSecrets } from '../../store.ts'
 
 type BoundedMethod =
-  Exclude<keyof Store, 'capabilities' | 'migrate' | 'close'> | Exclude<keyof StoreAdmin, 'doctor'> | keyof StoreSecrets
+  | Exclude<keyof Store, 'capabilities' | 'migrate' | 'close'>
+  | Exclude<keyof StoreAdmin, 'doctor'>
+  | keyof StoreProjections
+  | keyof StoreSecrets
 
 const boundedMethods: Readonly<Record<BoundedMethod, true>> = {
   start: true,
@@ -46,6 +50,9 @@ const boundedMethods: Readonly<Record<BoundedMethod, true>> = {
   otherKeys: true,
   rewritePayloads: true,
   tokenKey: true,
+  projections: true,
+  commandProjection: true,
+  feedEnd: true,
 }
 
 /** The methods that only workers call. Their errors reach only the log. */

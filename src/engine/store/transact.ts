@@ -35,7 +35,6 @@ export interface TransactOptions {
   /** How many of those may be open at once. @default as many as the store has places for, or 10 */
   readonly mostOwn?: number | undefined
   readonly ports: Ports
-  readonly onTime: (at: number) => void
 }
 
 /** The part of a store that takes place in transactions of users; null if it has none. */
@@ -46,7 +45,37 @@ export function transactionsOf(store: Store): StoreTransactions | null {
 /** Pools of most libraries have ten connections by default. */
 const usualMostOwn = 10
 
-export function createTransact({ store, own, mostOwn, ports, onTime }: TransactOptions): Transact | null {
+/**
+ * The work in a transaction: with the user's handle, and with the store inside of it. `check` comes before the last call of that
+ * store: it throws if the user's code has ended the transaction.
+ */
+export type TransactionBody = (
+  tx: unknown,
+  inside: { readonly store: TransactionStore; readonly check: () => Promise<void> },
+) => Promise<void>
+
+/** Begins a transaction for that work, waiting for the store while it is unavailable, and reports its outcome. */
+export type RunTransaction = (work: TransactionBody, options: TransactionOptions) => Promise<Transacted>
+
+/** Steps that are transactions: the last thing that each writes is its transition. */
+export function createTransact(transactions: RunTransaction | null, onTime: (at: number) => void): Transact | null {
+  if (transactions === null) return null
+  return (work: TransactionWork, options) => {
+    let at: number | null = null
+    const body: TransactionBody = (tx, { store, check }) =>
+      work(tx, async (transition) => {
+        await check()
+        const answer = await commitWithin(store, transition)
+        at = answer.at
+        return answer
+      }).then(() => {
+        if (at !== null) onTime(at)
+      })
+    return transactions(body, options)
+  }
+}
+
+export function createTransactions({ store, own, mostOwn, ports }: TransactOptions): RunTransaction | null {
   const transactions = transactionsOf(store)
   if (transactions === null) return null
   const begin = own === undefined ? byStore(transactions) : byLibrary(transactions, own, mostOwn)
@@ -54,7 +83,7 @@ export function createTransact({ store, own, mostOwn, ports, onTime }: TransactO
   return async (work, options) => {
     const pause = createBackoff(ports)
     for (;;) {
-      const attempt = new OneTransaction(work, options, onTime)
+      const attempt = new OneTransaction(work, options)
       try {
         await begin(attempt)
         if (attempt.state === 'fulfilled') return { outcome: 'committed' }
@@ -62,7 +91,7 @@ export function createTransact({ store, own, mostOwn, ports, onTime }: TransactO
       } catch (error) {
         const isAway = attempt.state === 'not-begun' && isStoreAway(error)
         if (!isAway || options.signal.aborted) return attempt.failed(error, own !== undefined)
-        ports.logger.warn('The store is unavailable; the transaction of a step is begun again soon.', { error })
+        ports.logger.warn('The store is unavailable; a transaction is begun again soon.', { error })
         await pause()
       }
     }
@@ -141,13 +170,11 @@ class OneTransaction {
   state: 'not-begun' | 'running' | 'fulfilled' | 'rejected' = 'not-begun'
   private error: unknown
   readonly options: TransactionOptions
-  private readonly work: TransactionWork
-  private readonly onTime: (at: number) => void
+  private readonly work: TransactionBody
 
-  constructor(work: TransactionWork, options: TransactionOptions, onTime: (at: number) => void) {
+  constructor(work: TransactionBody, options: TransactionOptions) {
     this.work = work
     this.options = options
-    this.onTime = onTime
   }
 
   async perform(
@@ -158,15 +185,8 @@ class OneTransaction {
     try {
       if (this.state !== 'not-begun') throw calledAgain()
       this.state = 'running'
-      let at: number | null = null
-      await this.work(tx, async (transition) => {
-        await check()
-        const answer = await commitWithin(transactionStore, transition)
-        at = answer.at
-        return answer
-      })
+      await this.work(tx, { store: transactionStore, check: async () => check() })
       this.state = 'fulfilled'
-      if (at !== null) this.onTime(at)
     } catch (error) {
       this.state = 'rejected'
       this.error = error

@@ -1,6 +1,7 @@
 // The context that the body of a function gets. Every call here is recorded under its identity, so that a replay of the body
 // gets the recorded outcome; a call that was not recorded yet happens now.
 
+import type { Transaction } from '../../core/definition/transactions.ts'
 import type { DeciderTypes, Executed, TypedDecider } from '../../core/definition/decider-model.ts'
 import type { Topic } from '../../core/definition/declared-topic.ts'
 import type { Isolation, TypedDefinition } from '../../core/definition/definition.ts'
@@ -46,20 +47,6 @@ export interface TransactionStepOptions<Result = unknown> extends StepOptions<Re
    */
   readonly isolation?: Isolation
 }
-
-/**
- * The type of your transactions. Declare it once, and `ctx.transaction` knows it: with `createHoldfast({ transaction })` it
- * is the object that your library passes to its callback; without, the connection type of the store's driver.
- *
- * @example
- * declare module 'holdfast' {
- *   interface Transactions { tx: import('pg').PoolClient }
- * }
- */
-export interface Transactions {}
-
-/** A transaction, as far as it was declared. */
-export type Transaction = Transactions extends { readonly tx: infer Tx } ? Tx : unknown
 
 /**
  * An input that may be left out need not be given. The workflow alone says what its input is: were it inferred from the

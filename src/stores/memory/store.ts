@@ -32,6 +32,10 @@ import type {
   DeadLetter,
   DeadLetterFilter,
   Delivered,
+  FeedEnd,
+  ProjectionAnswer,
+  ProjectionCommand,
+  ProjectionRow,
   ReleasedLease,
   Hint,
   KeyCount,
@@ -51,6 +55,7 @@ import type {
   ControlCommand,
   Store,
   StoreAdmin,
+  StoreProjections,
   StoreSecrets,
 } from '../../store.ts'
 import { checkStore } from './check.ts'
@@ -67,8 +72,8 @@ export interface MemoryStoreOptions {
   readonly tokenKey?: string
 }
 
-export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
-  readonly capabilities: Capabilities = { notifies: true, multiProcess: false }
+export class MemoryStore implements Store, StoreAdmin, StoreProjections, StoreSecrets {
+  readonly capabilities: Capabilities = { notifies: true, multiProcess: false, projections: true }
   private readonly clock: Pick<Clock, 'now'>
   private readonly tables: Tables
   private readonly unitOfWork: MemoryWork
@@ -228,6 +233,21 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
   async changes(after: number, limit: number): Promise<readonly Change[]> {
     this.assertOpen()
     return this.tables.feed.read(after, limit)
+  }
+
+  async projections(): Promise<readonly ProjectionRow[]> {
+    this.assertOpen()
+    return this.tables.projections.all()
+  }
+
+  async commandProjection(command: ProjectionCommand): Promise<ProjectionAnswer> {
+    this.assertOpen()
+    return this.tables.projections.command(command, this.clock.now())
+  }
+
+  async feedEnd(): Promise<FeedEnd> {
+    this.assertOpen()
+    return { position: this.tables.feed.length, isComplete: true }
   }
 
   async find(filter: RunFilter, { limit, after }: Page): Promise<readonly Run[]> {

@@ -19,6 +19,10 @@ import type {
   DeadLetter,
   DeadLetterFilter,
   Delivered,
+  FeedEnd,
+  ProjectionAnswer,
+  ProjectionCommand,
+  ProjectionRow,
   ReleasedLease,
   Hint,
   KeyCount,
@@ -41,6 +45,7 @@ import type {
   StoreAdmin,
   StoreEndHints,
   StoreLimits,
+  StoreProjections,
   StoreSecrets,
   StoreTransactions,
   TransactOptions,
@@ -64,6 +69,7 @@ import { createKeyQueries, type KeyQueries } from './commit/keys.ts'
 import { createFeedQueries, type FeedQueries } from './read/feed.ts'
 import { createFindQueries, type FindQueries } from './read/find.ts'
 import { createLockedCommitQueries, type LockedCommitQueries } from './commit/locked-commit.ts'
+import { createProjectionQueries, type ProjectionQueries } from './commit/projections.ts'
 import { createReadQueries, type ReadQueries } from './read/read.ts'
 import { refusedOthers, type RefusedOthers } from './exchange/refused-others.ts'
 import { createRescueQueries, type RescueQueries } from './claim/rescue.ts'
@@ -120,7 +126,9 @@ export interface HintChannel {
 /** A check reads everything, and there may be millions of runs: only the doctor waits for it. */
 const longestCheckMs = 60 * 60_000
 
-export class PostgresStore implements Store, StoreAdmin, StoreEndHints, StoreLimits, StoreSecrets, StoreTransactions {
+export class PostgresStore
+  implements Store, StoreAdmin, StoreEndHints, StoreLimits, StoreProjections, StoreSecrets, StoreTransactions
+{
   readonly capabilities: Capabilities
   private readonly parts: PostgresStoreParts
   private readonly db: Database
@@ -144,6 +152,8 @@ export class PostgresStore implements Store, StoreAdmin, StoreEndHints, StoreLim
   /** @internal */
   readonly readQueries: ReadQueries
   private readonly feedQueries: FeedQueries
+  /** @internal */
+  readonly projectionQueries: ProjectionQueries
   private readonly sessionQueries: SessionQueries
   private readonly rescueQueries: RescueQueries
   private readonly choreQueries: ChoreQueries
@@ -172,6 +182,7 @@ export class PostgresStore implements Store, StoreAdmin, StoreEndHints, StoreLim
     this.deliverQueries = createDeliverQueries(dialect, exchange)
     this.controlQueries = createControlQueries(dialect, exchange)
     this.feedQueries = createFeedQueries(dialect, monotonic)
+    this.projectionQueries = createProjectionQueries(dialect)
     this.sessionQueries = createSessionQueries(dialect, monotonic)
     this.rescueQueries = createRescueQueries(dialect, exchange, {
       monotonic,
@@ -199,6 +210,7 @@ export class PostgresStore implements Store, StoreAdmin, StoreEndHints, StoreLim
       multiProcess: true,
       shards: dialect.shards,
       transactions: true,
+      projections: true,
       namespace: parts.namespace,
       ...(parts.storageMs === undefined ? {} : { storageMs: parts.storageMs }),
     }
@@ -267,6 +279,18 @@ export class PostgresStore implements Store, StoreAdmin, StoreEndHints, StoreLim
 
   async changes(after: number, limit: number): Promise<readonly Change[]> {
     return this.feedQueries.readChanges(this.db, after, limit)
+  }
+
+  async projections(): Promise<readonly ProjectionRow[]> {
+    return this.db.alone((x) => this.projectionQueries.readAll(x))
+  }
+
+  async commandProjection(command: ProjectionCommand): Promise<ProjectionAnswer> {
+    return this.db.transaction('projection.commit', (x) => this.projectionQueries.command(x, command))
+  }
+
+  async feedEnd(): Promise<FeedEnd> {
+    return this.db.alone((x) => this.feedQueries.readEnd(x))
   }
 
   async find(filter: RunFilter, page: Page): Promise<readonly Run[]> {

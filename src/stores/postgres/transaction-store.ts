@@ -11,6 +11,8 @@ import type {
   LoadRequest,
   NewBroadcast,
   NewMessage,
+  ProjectionAnswer,
+  ProjectionCommand,
   RunStart,
   Started,
   ControlResult,
@@ -24,6 +26,7 @@ import type { Execution, DetailedHint } from './execution.ts'
 import { startDecided, type DecidedStartParts } from './start/decided-start.ts'
 import { lockRequestOf, type LockedCommitQueries } from './commit/locked-commit.ts'
 import { assertMarked, markTransaction } from './connection/lent-transaction.ts'
+import type { ProjectionQueries } from './commit/projections.ts'
 import type { ReadQueries } from './read/read.ts'
 import { assertCatalogFirst, pathRead } from './connection/search-path.ts'
 import { shardOfRun } from './schema/shards.ts'
@@ -38,6 +41,7 @@ export interface TransactionStoreParts extends DecidedStartParts {
   readonly deliverQueries: DeliverQueries
   readonly controlQueries: ControlQueries
   readonly readQueries: ReadQueries
+  readonly projectionQueries: ProjectionQueries
 }
 
 /** Sends hints with the transaction; null if none are sent. Answers with the id of the transaction, if it sent something. */
@@ -131,6 +135,10 @@ export class PostgresTransactionStore implements TransactionStore {
     return this.each(requests, unknown, (x, shard, one) =>
       this.parts.controlQueries.control(x, shard, [one], new LockRequest(), { inUserTransaction: true }),
     )
+  }
+
+  commandProjection(command: ProjectionCommand): Promise<ProjectionAnswer> {
+    return this.perform((x) => this.parts.projectionQueries.command(x, command))
   }
 
   load(requests: readonly LoadRequest[], mostBytes?: number): Promise<readonly Loaded[]> {

@@ -23,7 +23,8 @@ import {
   warnIfShared,
   type Synchronous,
 } from './driver/settings.ts'
-import { SqliteStore, type WriteCount } from './store.ts'
+import type { WriteCount } from './store-parts.ts'
+import { SqliteStore } from './store.ts'
 
 export interface SqliteStoreOptions {
   /** The file, `'app.db'` or `'file:app.db'`, or `':memory:'`. It is created when it is missing, readable by its owner only. */

@@ -7,7 +7,6 @@
 // Listeners of this store object get hints of its own writes. Writes of other processes are found by polling.
 
 import type { Fate } from '../../core/model/message.ts'
-import type { Clock, Logger } from '../../core/runtime/ports.ts'
 import type { Run } from '../../core/model/run.ts'
 import type { Transition } from '../../core/model/transition.ts'
 import type {
@@ -24,6 +23,10 @@ import type {
   DeadLetter,
   DeadLetterFilter,
   Delivered,
+  FeedEnd,
+  ProjectionAnswer,
+  ProjectionCommand,
+  ProjectionRow,
   ReleasedLease,
   Hint,
   KeyCount,
@@ -44,6 +47,7 @@ import type {
   Store,
   StoreAdmin,
   StoreLimits,
+  StoreProjections,
   StoreSecrets,
   StoreTransactions,
   TransactOptions,
@@ -64,42 +68,14 @@ import { otherKeys, rewritePayloads } from './read/payloads.ts'
 import { deliverOne } from './write/deliver.ts'
 import { countRuns, findRuns } from './read/find.ts'
 import type { IdleRescue, IdleClaim } from './read/idle-look.ts'
-import { load, readChanges, readRun, readTokenKey } from './read/read.ts'
+import { load, readChanges, readFeedEnd, readRun, readTokenKey } from './read/read.ts'
+import { commandProjection, readProjections } from './write/projections.ts'
 import { outlook, rescueRuns } from './write/rescue.ts'
 import { migrate } from './schema/schema.ts'
 import { beat, endExpired } from './write/sessions.ts'
 import { releaseOne, controlRuns } from './write/control.ts'
-import type { Gate } from './transactions/gate.ts'
+import type { SqliteStoreParts, WriteCount } from './store-parts.ts'
 import { UserTransactions } from './transactions/user-transactions.ts'
-
-/** The parts of a store; `openSqliteStore` puts them together. @internal */
-export interface SqliteStoreParts {
-  readonly db: Connection
-  /** The one place where time comes from. */
-  readonly now: () => number
-  /** The clock behind it, if a test owns it; otherwise that is the database's. */
-  readonly clock: Pick<Clock, 'now'> | undefined
-  /** The time, and a number that changes whenever another connection has written. */
-  readonly state: () => { readonly now: number; readonly version: number }
-  /** How often this connection has written what may make a run claimable. */
-  readonly writes: WriteCount
-  /** The differences from SQLite's capabilities. */
-  readonly capabilities?: Partial<Capabilities>
-  /** All calls wait here while a user's transaction is open. */
-  readonly gate: Gate
-  /** The file, as SQLite calls it; empty if it lives in memory. */
-  readonly file: string
-  /** How long a call waits for others, and how long a transaction of ours may keep others waiting. */
-  readonly storageMs: number
-  /** Logs transactions of users that are open for longer. */
-  readonly logger?: Pick<Logger, 'warn'> | undefined
-  /** Called once, when the store is closed. */
-  readonly onClose: () => void
-}
-
-export interface WriteCount {
-  writes: number
-}
 
 /** A rescue reads the file at least this often, also if it seems unchanged. */
 const longestCalmMs = 15_000
@@ -107,7 +83,7 @@ const longestCalmMs = 15_000
 /** The part of the caller's waiting time that a call waits for other writers: so the caller gets the reason in time. */
 const waitPart = 0.9
 
-export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets, StoreTransactions {
+export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreProjections, StoreSecrets, StoreTransactions {
   readonly capabilities: Capabilities
   private readonly db: Connection
   private readonly now: () => number
@@ -130,7 +106,8 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
   constructor(parts: SqliteStoreParts) {
     const { db, now, clock, state, writes, capabilities, gate, file, storageMs, logger, onClose } = parts
     const bound = storageMs > 0 ? { storageMs } : {}
-    this.capabilities = { notifies: false, multiProcess: true, transactions: true, ...bound, ...capabilities }
+    const can = { notifies: false, multiProcess: true, transactions: true, projections: true }
+    this.capabilities = { ...can, ...bound, ...capabilities }
     this.db = db
     this.now = now
     this.clock = clock
@@ -269,6 +246,18 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
 
   async changes(after: number, limit: number): Promise<readonly Change[]> {
     return this.read(() => readChanges(this.db, after, limit))
+  }
+
+  async projections(): Promise<readonly ProjectionRow[]> {
+    return this.read(() => readProjections(this.db))
+  }
+
+  async commandProjection(command: ProjectionCommand): Promise<ProjectionAnswer> {
+    return this.writeAlone(() => commandProjection(this.db, command, this.now()))
+  }
+
+  async feedEnd(): Promise<FeedEnd> {
+    return this.read(() => readFeedEnd(this.db))
   }
 
   async find(filter: RunFilter, page: Page): Promise<readonly Run[]> {

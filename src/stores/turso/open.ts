@@ -13,7 +13,8 @@ import { Connection } from '../sqlite/driver/connection.ts'
 import { inMemory, wholePathOf } from '../sqlite/driver/file-address.ts'
 import { shareGate } from '../sqlite/transactions/gate.ts'
 import { createPrivately, nowSql, unopened, warnIfShared } from '../sqlite/driver/settings.ts'
-import { SqliteStore, type WriteCount } from '../sqlite/store.ts'
+import type { WriteCount } from '../sqlite/store-parts.ts'
+import { SqliteStore } from '../sqlite/store.ts'
 import { loadTurso, openTurso } from './driver.ts'
 
 export interface TursoStoreOptions {

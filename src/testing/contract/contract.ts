@@ -33,6 +33,7 @@ import { parkCases } from './commits/park.ts'
 import { parentEndCases } from './runs/parent-end.ts'
 import { pauseCases } from './control/pause.ts'
 import { payloadKeyCases } from './claims/payload-keys.ts'
+import { projectionCases } from './commits/projections.ts'
 import { queueCases } from './messages/queue.ts'
 import { heldBackCases } from './messages/held-back.ts'
 import { sendCases } from './messages/send.ts'
@@ -123,6 +124,7 @@ export const storeContract: readonly ContractCase[] = [
   ...boundedLoadCases,
   ...findCases,
   ...feedCases,
+  ...projectionCases,
   ...hintCases,
   ...userTransactionCases,
   ...decidedInTransactionCases,

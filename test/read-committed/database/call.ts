@@ -38,6 +38,7 @@ import type { Transaction } from './transaction.ts'
  * `queue-without-its-lock` a run takes from a queue that went and began anew after the run had made sure that it is there
  * `topic-begins-anew`      a topic that begins again after it went begins at its first position
  * `gone-topics-first`      where a topic begins is looked up before it is made, which may wait for the end of the one before
+ * `projection-without-lock` a command judges the row of a projection as it was before others wrote it
  * `end-behind-a-watcher`   an end or a broadcast waits for a stranger that has locked a run which it only notifies
  */
 export const mutations = [
@@ -62,6 +63,7 @@ export const mutations = [
   'queue-without-its-lock',
   'topic-begins-anew',
   'gone-topics-first',
+  'projection-without-lock',
   'end-behind-a-watcher',
 ] as const
 

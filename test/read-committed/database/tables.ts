@@ -8,6 +8,7 @@ import { uniqueText } from '../../../src/core/model/key.ts'
 import type { Fate, Message, MessageDraft, DeliveryOutcome } from '../../../src/core/model/message.ts'
 import type { Run } from '../../../src/core/model/run.ts'
 import type { Broadcast } from '../../../src/core/model/topic.ts'
+import type { ProjectionRow } from '../../../src/core/rules/projections/projection-row.ts'
 import { copied } from '../../../src/stores/memory/tables/row.ts'
 import { Table, type Index } from './table.ts'
 
@@ -81,6 +82,7 @@ export interface Tables {
   readonly feed: Table<FeedRow>
   readonly sessions: Table<SessionRow>
   readonly sequencer: Table<SequencerRow>
+  readonly projections: Table<ProjectionRow>
 }
 
 /** `keysAreUnique` is false only where a test wants to see what the indexes are for. */
@@ -116,7 +118,12 @@ export function createTables(keysAreUnique: boolean): Tables {
     ]),
     sessions: new Table('sessions', [unique('id', ({ id }) => id)]),
     sequencer: new Table('sequencer', [unique('only', () => 'only')]),
+    projections: new Table('projections', [unique('part', partText), plain('name', ({ name }) => name)]),
   }
+}
+
+export function partText({ name, part }: Pick<ProjectionRow, 'name' | 'part'>): string {
+  return `${part} ${name}`
 }
 
 function unique<Row>(name: string, key: Index<Row>['key']): Index<Row> {

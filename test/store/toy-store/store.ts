@@ -275,7 +275,9 @@ export class ToyStore implements Store, StoreAdmin {
 
   private feed(after: number, limit: number): readonly Change[] {
     return this.tables.feed.slice(after, after + limit).map(({ runId, seq }, index) => {
-      return { position: after + index + 1, runId, entry: this.tables.journal(runId)[seq - 1] as Entry }
+      const { type, version, idempotencyKey: key } = this.tables.runs.get(runId) as Run
+      const entry = this.tables.journal(runId)[seq - 1] as Entry
+      return { position: after + index + 1, runId, type, version, key, entry }
     })
   }
 }

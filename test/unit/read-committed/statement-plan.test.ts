@@ -27,6 +27,7 @@ describe('the statement plan', () => {
       doChores: 'chore',
       deadLetters: 'dead',
       settleDeadLetter: 'dead',
+      commandProjection: 'projection',
     }
     expect(names.filter(([method, name]) => !name.startsWith(`${shared[method] ?? method}.`))).toEqual([])
   })

@@ -16,10 +16,17 @@ export class Feed {
     }
   }
 
+  get length(): number {
+    return this.rows.length
+  }
+
   read(after: number, limit: number): readonly Change[] {
     return this.rows.slice(after, after + limit).map((row, index) => ({
       position: after + index + 1,
       runId: row.id,
+      type: row.type,
+      version: row.version,
+      key: row.idempotencyKey,
       entry: copied(row.entries[(this.seqs[after + index] ?? 0) - 1] as Entry),
     }))
   }

@@ -12,6 +12,7 @@ import { Bounds } from './time-bounds.ts'
 import { Feed } from './feed.ts'
 import { Hints, isControlled } from '../../../core/rules/messages/hints.ts'
 import { Keys } from './keys.ts'
+import { Projections } from './projections.ts'
 import { Queues } from './queues.ts'
 import type { Row } from './row.ts'
 import { Topics } from './topics.ts'
@@ -24,6 +25,7 @@ export class Tables {
   readonly keys = new Keys()
   readonly hints = new Hints()
   readonly topics = new Topics()
+  readonly projections = new Projections()
   /** How much one call may write for others. */
   readonly pages: PageLimits
 

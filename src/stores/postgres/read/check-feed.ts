@@ -1,4 +1,6 @@
-// The doctor's checks of the feed: the invariants of `core/invariants/feed.ts`, in SQL.
+// The doctor's checks of the feed and of the projections that follow it: the invariants of `core/invariants/feed.ts`, in SQL.
+
+import { wrongProjection } from '../../row-checks.ts'
 
 const size = `(select sum(till - since + 1) from unnest(firsts, lasts) as span (since, till))`
 
@@ -6,9 +8,15 @@ const size = `(select sum(till - since + 1) from unnest(firsts, lasts) as span (
 export function feedChecksOf(
   schema: string,
   { runs, journal }: { readonly runs: string; readonly journal: string },
-): Readonly<Record<'feed_dense' | 'feed_complete', string>> {
+): Readonly<Record<'feed_dense' | 'feed_complete' | 'projection_in_feed', string>> {
   const feed = `${schema}.feed`
   return {
+    projection_in_feed: `
+      select name as id from ${schema}.projections as p
+      where shard = 0 and (${wrongProjection} or position > (select last from ${schema}.sequencer where shard = 0)
+        or (part = 'rebuild' and not exists (
+          select 1 from ${schema}.projections as l where l.shard = 0 and l.name = p.name and l.part = 'live')))`,
+
     // A row without a position is not reported yet. The sequencer goes on at the last one.
     feed_dense: `
       with sized as (

@@ -12,7 +12,7 @@
 // run goes backwards. With several shards each is read by itself, one after the other, and another sequencer may give
 // positions in between: nothing is read beyond the last position that was given before the first of them was asked.
 
-import type { Change } from '../../../store.ts'
+import type { Change, FeedEnd } from '../../../store.ts'
 import { statement, type Dialect, type Statement } from '../dialect.ts'
 import type { Execution, Row, Transactions } from '../execution.ts'
 import { FeedFloor, type FeedWalkResult } from './feed-floor.ts'
@@ -25,6 +25,8 @@ const stampedAtOnce = 5_000
 
 export interface FeedQueries {
   readChanges(transactions: Transactions, after: number, limit: number): Promise<readonly Change[]>
+  /** Gives no positions: it says how far they were given, and whether that is all. */
+  readEnd(x: Execution): Promise<FeedEnd>
 }
 
 interface Peeked {
@@ -56,11 +58,10 @@ export function createFeedQueries(dialect: Dialect, monotonic: () => number): Fe
   const isBehind = `exists (
       select 1 from ${schema}.feed
       where shard = $1::smallint and position is null and number > $2::bigint) as behind, ${seen}`
+  const lastGiven = `(select last from ${schema}.sequencer where shard = $1::smallint) as last`
   const peek = statement('changes.peek', `select ${isBehind}`)
-  const peekLast = statement(
-    'changes.peek',
-    `select ${isBehind}, (select last from ${schema}.sequencer where shard = $1::smallint) as last`,
-  )
+  const peekLast = statement('changes.peek', `select ${isBehind}, ${lastGiven}`)
+  const end = statement('feedEnd.read', `select ${isBehind}, ${lastGiven}`)
   const lock = statement(
     'changes.lock',
     `select last from ${schema}.sequencer where shard = $1::smallint for no key update ${skipLocked}`,
@@ -101,12 +102,16 @@ export function createFeedQueries(dialect: Dialect, monotonic: () => number): Fe
   )
   const entries = statement(
     'changes.entries',
-    `select requested.place, ${entryColumnsOf('entry')}
+    `select requested.place, ${entryColumnsOf('entry')},
+      run.type as run_type, run.version as run_version, run.idempotency_key as run_key
     from json_to_recordset($2::text::json) as requested (place integer, run uuid, first integer, last integer)
     cross join lateral (
       select * from ${schema}.journal as entry
       where entry.shard = $1::smallint and entry.run_id = requested.run and entry.seq between requested.first and requested.last
       order by entry.seq offset 0) as entry
+    left join lateral (
+      select type, version, idempotency_key from ${schema}.runs as run
+      where run.shard = $1::smallint and run.id = requested.run offset 0) as run on true
     order by requested.place, entry.seq`,
   )
 
@@ -185,6 +190,15 @@ export function createFeedQueries(dialect: Dialect, monotonic: () => number): Fe
   }
 
   return {
+    async readEnd(x) {
+      // Shard 0, which has the sequencer, is asked last, as in `peekAll`.
+      const order = shards.toReversed()
+      const looks = await Promise.all(order.map((shard) => x.execute(end, [shard, floors[shard]?.since ?? 0])))
+      const rows = looks.map(([row = {}]) => row)
+      const isComplete = rows.every((row) => row['behind'] !== true)
+      return { position: Number(rows.at(-1)?.['last']), isComplete }
+    },
+
     async readChanges(transactions, after, limit) {
       const peeked = await transactions.alone(peekAll)
       const last = peeked.behind ? await sequenced(transactions, peeked) : peeked.last
@@ -199,7 +213,14 @@ export function createFeedQueries(dialect: Dialect, monotonic: () => number): Fe
           const range = ranges[Number(row['place'])]
           if (range === undefined) return []
           const entry = entryOf(row)
-          return [{ position: range.position + entry.seq - range.first, runId: range.runId, entry }]
+          const run = {
+            runId: range.runId,
+            // A reader goes on past a run that is not there: the doctor reports it.
+            type: (row['run_type'] ?? '') as string,
+            version: Number(row['run_version']),
+            key: row['run_key'] as string | null,
+          }
+          return [{ position: range.position + entry.seq - range.first, ...run, entry }]
         })
         return changes.sort((a, b) => a.position - b.position)
       })

@@ -9,7 +9,7 @@
 
 import { HoldfastError } from '../../../core/errors/error.ts'
 import type { ClientLike } from '../connection/database.ts'
-import { tableNames } from './schema.ts'
+import { tableNames } from '../table-names.ts'
 import { quoteSchema, quoteText } from './schema-name.ts'
 
 /** Claims and starts read sessions wherever their runs are; the rest is read by statements of shard 0. */

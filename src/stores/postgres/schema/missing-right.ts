@@ -3,7 +3,7 @@
 // queried afterwards.
 
 import { HoldfastError } from '../../../core/errors/error.ts'
-import { tableNames } from './schema.ts'
+import { tableNames } from '../table-names.ts'
 import type { Row } from '../execution.ts'
 import { isRight, sqlStateOf } from '../connection/sql-state.ts'
 

@@ -12,7 +12,7 @@
 import { HoldfastError } from '../../../core/errors/error.ts'
 import { shown } from '../../../core/text/suggest.ts'
 import type { ClientLike } from '../connection/database.ts'
-import { tableNames } from './schema.ts'
+import { tableNames } from '../table-names.ts'
 import { quoteName, quoteText } from './schema-name.ts'
 import { quotedText } from '../../../core/text/printable.ts'
 

@@ -14,7 +14,7 @@ import { again, connected, frame } from './schema-change.ts'
 import type { ClientLike, PoolLike } from '../connection/database.ts'
 import { asRole, assertOwned, migratorEnding, ownerOf, ownershipOf, setLocalRole } from './ownership.ts'
 import { quoteName, quoteSchema, quoteText } from './schema-name.ts'
-import { tableNames } from './schema.ts'
+import { tableNames } from '../table-names.ts'
 import { sqlStateOf } from '../connection/sql-state.ts'
 import { assertViewsOwned, madeViews, viewNames, type MadeViews } from '../views.ts'
 
@@ -38,6 +38,7 @@ const workers: Rights = {
   keys: held,
   messages: move,
   migrations: read,
+  projections: keep,
   runs: move,
   secrets: read,
   sequencer: 'select, update',
@@ -52,6 +53,7 @@ const workers: Rights = {
 const starters: Rights = {
   ...workers,
   feed: 'insert',
+  projections: read,
   secrets: 'select (shard, notice_key)',
   sequencer: '',
   sessions: read,
@@ -76,6 +78,7 @@ const viewers: Rights = {
   feed: read,
   journal: only(viewedColumns.journal),
   messages: only(viewedColumns.messages),
+  projections: read,
   runs: only(viewedColumns.runs),
   sessions: read,
   tags: read,

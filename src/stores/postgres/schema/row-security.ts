@@ -4,7 +4,7 @@
 
 import { isHoldfastError } from '../../../core/errors/error.ts'
 import type { Logger } from '../../../core/runtime/ports.ts'
-import { tableNames } from './schema.ts'
+import { tableNames } from '../table-names.ts'
 
 /** How often the log repeats that rescues are refused. */
 const sayAgainMs = 300_000

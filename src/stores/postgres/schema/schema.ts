@@ -375,24 +375,26 @@ export const migrations: readonly Migration[] = [
   create index topics_look on ${schema}.topics (shard, look_at, name) where look_at is not null;
   update ${schema}.settings set value = '12' where shard = 0 and name = 'min-client';
   `,
-]
 
-/** The tables of all versions: in a schema that is not ours, nothing may have these names. */
-export const tableNames: readonly string[] = [
-  'broadcasts',
-  'chores',
-  'feed',
-  'journal',
-  'keys',
-  'messages',
-  'migrations',
-  'runs',
-  'secrets',
-  'sequencer',
-  'sessions',
-  'settings',
-  'tags',
-  'topics',
-  'waits',
-  'workflows',
+  // Projections: how far each is, and who moves it on. While one is built anew it has a second row.
+  (schema, stored = storedWith) => `
+  create table ${schema}.projections (
+    shard smallint not null,
+    name text not null,
+    part text not null,
+    definition text not null,
+    status text not null,
+    begun smallint not null,
+    position bigint not null,
+    session text,
+    token bigint not null,
+    alive_until bigint,
+    -- The event at which it is parked, and those that were skipped, as JSON: no statement reads inside them.
+    failure text,
+    skipped text not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    primary key (shard, name, part)
+  ) ${stored(`fillfactor = 50, ${vacuumed.tiny}`)};
+  `,
 ]

@@ -8,7 +8,7 @@ import { mostOffenders } from '../../../core/invariants/check.ts'
 import { sentPrefix } from '../../../core/model/message.ts'
 import type { Clock } from '../../../core/runtime/ports.ts'
 import type { InvariantCheck } from '../../../store.ts'
-import { malformedEntry, malformedRun, wrongKeyText, wrongStatusFields } from '../../row-checks.ts'
+import { malformedEntry, malformedRun, wrongKeyText, wrongProjection, wrongStatusFields } from '../../row-checks.ts'
 import type { Connection } from '../driver/connection.ts'
 import { nowExpression } from '../driver/settings.ts'
 
@@ -326,6 +326,12 @@ export const checks: Readonly<Record<string, string>> = {
     select run_id as id from waits
     where shard = 0 and kind = 'topic' and not exists (
       select 1 from topics where topics.shard = 0 and topics.name = waits.target)`,
+
+  projection_in_feed: `
+    select name as id from projections as p
+    where shard = 0 and (${wrongProjection} or position > coalesce((select max(position) from feed where shard = 0), 0)
+      or (part = 'rebuild' and not exists (
+        select 1 from projections as l where l.shard = 0 and l.name = p.name and l.part = 'live')))`,
 
   key_text_derived: `select id from runs where shard = 0 and ${wrongKeyText}`,
 

@@ -7,6 +7,7 @@ import type { Run } from '../../../core/model/run.ts'
 import {
   messagesAtOnce,
   type Change,
+  type FeedEnd,
   type Loaded,
   type LoadRequest,
   type MailboxRequest,
@@ -157,6 +158,7 @@ function inOrder(rows: readonly Row[]): readonly Row[] {
 /** The feed after a position: whole rows of it are read, and cut to what was asked for. */
 export function readChanges(db: Connection, after: number, limit: number): readonly Change[] {
   const changes: Change[] = []
+  const runs = new Map<string, FedRun>()
   let from = after
   while (changes.length < limit) {
     const row = db.get(
@@ -173,13 +175,38 @@ export function readChanges(db: Connection, after: number, limit: number): reado
       const wanted = Math.min(count - skipped, limit - changes.length)
       if (wanted > 0) {
         const entries = readEntries(db, { runId, after: first - 1 + skipped, limit: wanted })
-        entries.forEach((entry, index) => changes.push({ position: position + skipped + index + 1, runId, entry }))
+        const run = fedRun(db, runs, runId)
+        entries.forEach((entry, index) => changes.push({ position: position + skipped + index + 1, ...run, entry }))
       }
       position += count
     }
     from = last
   }
   return changes
+}
+
+type FedRun = Pick<Change, 'runId' | 'type' | 'version' | 'key'>
+
+/** What a reader of the feed learns of a run. */
+function fedRun(db: Connection, known: Map<string, FedRun>, runId: string): FedRun {
+  const found = known.get(runId)
+  if (found !== undefined) return found
+  const row = db.get('select type, version, idempotency_key from runs where shard = 0 and id = ?', [runId])
+  // The doctor reads the feed, too, and reports a run that is not there.
+  const run = {
+    runId,
+    type: (row?.['type'] ?? '') as string,
+    version: (row?.['version'] ?? 0) as number,
+    key: (row?.['idempotency_key'] ?? null) as string | null,
+  }
+  known.set(runId, run)
+  return run
+}
+
+/** The last position of the feed: it is given in the transaction of its entry. */
+export function readFeedEnd(db: Connection): FeedEnd {
+  const row = db.get('select coalesce(max(position), 0) as position from feed where shard = 0', [])
+  return { position: row?.['position'] as number, isComplete: true }
 }
 
 /** What the secrets of completion tokens are made with. */

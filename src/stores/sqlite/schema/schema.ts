@@ -279,6 +279,28 @@ export const migrations: readonly string[] = [
   insert into topics (shard, name, position)
   select distinct 0, target, 0 from waits where shard = 0 and kind = 'topic' on conflict do nothing;
   `,
+
+  // Projections: how far each is, and who moves it on. While one is built anew it has a second row.
+  `
+  create table projections (
+    shard integer not null,
+    name text not null,
+    part text not null,
+    definition text not null,
+    status text not null,
+    begun integer not null,
+    position integer not null,
+    session text,
+    token integer not null,
+    alive_until integer,
+    -- The event at which it is parked, and those that were skipped, as JSON: no statement reads inside them.
+    failure text,
+    skipped text not null,
+    created_at integer not null,
+    updated_at integer not null,
+    primary key (shard, name, part)
+  ) strict;
+  `,
 ]
 
 /** The tables that each version brings. */
@@ -296,6 +318,7 @@ const tables: readonly (readonly string[])[] = [
   [],
   [],
   [],
+  ['projections'],
 ]
 
 /** The version of the schema that this code knows. */

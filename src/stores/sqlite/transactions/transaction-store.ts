@@ -11,6 +11,8 @@ import type {
   LoadRequest,
   NewBroadcast,
   NewMessage,
+  ProjectionAnswer,
+  ProjectionCommand,
   RunStart,
   Started,
   ControlResult,
@@ -24,6 +26,7 @@ import type { Connection } from '../driver/connection.ts'
 import { deliverOne } from '../write/deliver.ts'
 import { load } from '../read/read.ts'
 import { controlRuns } from '../write/control.ts'
+import { commandProjection } from '../write/projections.ts'
 
 export interface TransactionStoreOptions {
   readonly db: Connection
@@ -58,6 +61,11 @@ export class SqliteTransactionStore implements TransactionStore {
 
   control(requests: readonly ControlCommand[]): Promise<readonly ControlResult[]> {
     return this.write((batch) => controlRuns(batch, requests))
+  }
+
+  commandProjection(command: ProjectionCommand): Promise<ProjectionAnswer> {
+    const { db, now } = this.options
+    return this.write(() => commandProjection(db, command, now()))
   }
 
   async load(requests: readonly LoadRequest[], mostBytes?: number): Promise<readonly Loaded[]> {

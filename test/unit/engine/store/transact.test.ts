@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Transacted, TransactionWork } from '../../../../src/core/definition/definition.ts'
 import { HoldfastError } from '../../../../src/core/errors/error.ts'
-import { createTransact, type TransactionRunner } from '../../../../src/engine/store/transact.ts'
+import { createTransact, createTransactions, type TransactionRunner } from '../../../../src/engine/store/transact.ts'
 import { Semaphore } from '../../../../src/engine/store/semaphore.ts'
 import type { Store, StoreTransactions } from '../../../../src/store.ts'
 import { manualPorts, turn } from '../../../support/manual-ports.ts'
@@ -17,7 +17,7 @@ function over(
 ): (work?: TransactionWork) => Promise<Transacted> {
   const store = { transact, inTransaction: () => ({}) } as unknown as Store
   const ports = manualPorts()
-  const perform = createTransact({ store, own, ports, onTime: () => undefined })!
+  const perform = createTransact(createTransactions({ store, own, ports }), () => undefined)!
   return (work = nothing) => perform(work, { signal: new AbortController().signal, isolation: undefined })
 }
 
@@ -51,7 +51,8 @@ describe('a transaction of the store', () => {
 
   it('does not exist where the store has none', () => {
     const ports = manualPorts()
-    expect(createTransact({ store: {} as Store, own: undefined, ports, onTime: () => undefined })).toBeNull()
+    const none = createTransactions({ store: {} as Store, own: undefined, ports })
+    expect(createTransact(none, () => undefined)).toBeNull()
   })
 })
 
@@ -90,7 +91,7 @@ describe("a transaction of the user's library", () => {
     const semaphore = new Semaphore(places ?? 0)
     const reserve = places === undefined ? {} : { reserve: (signal: AbortSignal) => semaphore.enter(signal) }
     const store = { transact: () => undefined, inTransaction: () => ({}), ...reserve } as unknown as Store
-    const transact = createTransact({ store, own, mostOwn, ports: manualPorts(), onTime: () => undefined })!
+    const transact = createTransact(createTransactions({ store, own, mostOwn, ports: manualPorts() }), () => undefined)!
     const stops = Array.from({ length: 15 }, () => new AbortController())
     const all = stops.map(({ signal }) => transact(nothing, { signal, isolation: undefined }))
     await turn()

@@ -28,6 +28,9 @@ const rewriting = ['journal update']
 const performing = [
   'feed select',
   'feed update',
+  'projections delete',
+  'projections insert',
+  'projections update',
   'sequencer select',
   'sequencer update',
   'sessions delete',

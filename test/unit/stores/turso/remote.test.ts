@@ -51,7 +51,12 @@ describe('a store on a server', () => {
   it('is for several processes, and its time is that of the database', async () => {
     const store = await openLibsqlStore({ url: server.addressOf(newPath()) })
     await store.migrate()
-    expect(store.capabilities).toEqual({ notifies: false, multiProcess: true, transactions: false })
+    expect(store.capabilities).toEqual({
+      notifies: false,
+      multiProcess: true,
+      transactions: false,
+      projections: true,
+    })
     const { now } = await store.claim({ session: 's', selectors: [], limit: 1 })
     expect(Math.abs(now - Date.now())).toBeLessThan(60_000)
     await store.close()

@@ -6,7 +6,8 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { assertClient, schemaVersion } from '../../../../../src/stores/postgres/schema/client-version.ts'
 import { installPostgres } from '../../../../../src/stores/postgres/schema/install.ts'
 import { migrate, planMigration } from '../../../../../src/stores/postgres/schema/migrate.ts'
-import { migrations, tableNames, type Migration } from '../../../../../src/stores/postgres/schema/schema.ts'
+import { migrations, type Migration } from '../../../../../src/stores/postgres/schema/schema.ts'
+import { tableNames } from '../../../../../src/stores/postgres/table-names.ts'
 import { viewNames } from '../../../../../src/stores/postgres/views.ts'
 import { childProgram } from '../../../../support/child-program.ts'
 import { missingPgbouncer, startPgbouncer } from '../../../../support/pgbouncer.ts'
@@ -202,7 +203,7 @@ describe('migrating', () => {
       byKind.set(kind, [...(byKind.get(kind) ?? []), String(row['name'])])
     }
     expect(Object.fromEntries(byKind)).toEqual({
-      '0 1000 usual': ['chores', 'sequencer', 'sessions'],
+      '0 1000 usual': ['chores', 'projections', 'sequencer', 'sessions'],
       '0.02 5000 usual': ['feed', 'messages', 'runs'],
       '0.02 1000 usual': ['broadcasts', 'keys', 'topics', 'waits'],
       'usual usual 200000': ['journal', 'tags'],

@@ -12,7 +12,7 @@ import {
   viewedColumns,
   type RoleKind,
 } from '../../../../../src/stores/postgres/schema/roles.ts'
-import { tableNames } from '../../../../../src/stores/postgres/schema/schema.ts'
+import { tableNames } from '../../../../../src/stores/postgres/table-names.ts'
 import { viewNames, viewSchema } from '../../../../../src/stores/postgres/views.ts'
 import { keepLines } from '../../../../holdfast/open.ts'
 import { createRoles } from '../../../../support/postgres-roles.ts'
