@@ -36,7 +36,8 @@ export function sendBacklog(
 interface ClaimedRow {
   /** Null in the only row of a claim that found nothing. */
   readonly id: string | null
-  readonly place: number
+  readonly nth: string
+  readonly rank: number
   readonly picked_due: number
 }
 
@@ -59,7 +60,7 @@ async function drain(recorder: Recorder, session: string, batches: BacklogBatche
     const ids = rows.flatMap(({ id }) => id ?? [])
     left -= ids.length
     if (ids.length === 0) throw new Error('A claim gave nothing, but some are left.')
-    next = goingOnFrom(claim!, rows.at(-1)!)
+    next = goingOnFrom(claim!, lastOf(rows))
     return ids
   }
   const lane = async (client: Client): Promise<void> => {
@@ -80,9 +81,14 @@ async function drain(recorder: Recorder, session: string, batches: BacklogBatche
   return performance.now() - began
 }
 
-/** The next claim begins where the last one ended: so does the store's. Those are the last two of its values. */
-function goingOnFrom(claim: Sent, { place: rank, picked_due: due }: ClaimedRow): Sent {
-  return { ...claim, values: [...claim.values.slice(0, -2), rank, due] }
+/** The last in claim order: the rows come in any. */
+function lastOf(rows: readonly ClaimedRow[]): ClaimedRow {
+  return rows.reduce((last, row) => (Number(row.nth) > Number(last.nth) ? row : last))
+}
+
+/** The next claim begins where the last one ended: so does the store's. Behind those two values stands the offset, which is 0. */
+function goingOnFrom(claim: Sent, { rank, picked_due: due }: ClaimedRow): Sent {
+  return { ...claim, values: [...claim.values.slice(0, -3), rank, due, 0] }
 }
 
 /** From a statement that was sent for two runs that differ in nothing but their ids, makes the same for any. */

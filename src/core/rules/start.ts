@@ -91,7 +91,7 @@ export async function startInRounds(
   for (let round = 0; open.length > 0; round += 1) {
     if (round === mostRounds) throw bug('A start was neither inserted nor found in conflict', { runs: open.length })
     await tryOnce(open, answers)
-    open = open.filter((run) => !answers.has(run))
+    open = answers.size === runs.length ? [] : open.filter((run) => !answers.has(run))
   }
   return runs.map((run) => answers.get(run) as Started)
 }

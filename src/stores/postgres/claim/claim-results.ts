@@ -26,7 +26,7 @@ export function resultsOf(rows: readonly Row[], types: readonly ClaimSelector[])
   for (const row of rows) {
     if (row['id'] === null) continue
     const of = types.length === 1 ? 0 : (ofs.get(`${String(row['version'])} ${String(row['type'])}`) as number)
-    const place = { rank: Number(row['place']), due: Number(row['picked_due']) }
+    const place = { rank: Number(row['rank']), due: Number(row['picked_due']) }
     const result = resultOf(of)
     result.tried += 1
     if (result.leased === null || isBefore(result.leased, place)) result.leased = place

@@ -18,7 +18,7 @@
 
 import { mostFreshBytes } from '../../../core/rules/claims/claim.ts'
 import { statement, type Dialect, type Statement } from '../dialect.ts'
-import { runColumns } from '../schema/rows.ts'
+import { leasedColumns, runColumns } from '../schema/rows.ts'
 import { namedClaim } from './named-claim.ts'
 import { aheadMs, type TimedLook } from './timed-floors.ts'
 
@@ -90,6 +90,14 @@ export interface LeaseValues {
   readonly timed: TimedLook
 }
 
+/** What makes `picked`, what has all that were looked at, and where the first of each type stands. */
+interface Picking {
+  readonly pick: string
+  readonly all: string
+  readonly heads: string
+  readonly isOfOneType: boolean
+}
+
 export function claimStatements(dialect: Dialect): ClaimStatements {
   const { schema, now, skipLocked, isSpread } = dialect
   const clock = '(select now from clock)'
@@ -140,15 +148,15 @@ export function claimStatements(dialect: Dialect): ClaimStatements {
           `${ofShard}run.ctid = any(array(select place_in_table from locked)) and run.ctid = locked.place_in_table
         and ${isSame('locked')}`,
         ]
-  const leased = (crashes: string): string => `
+  const leased = (crashes: string, returned: string, isOfOneType: boolean): string => `
     leased as (
       update ${schema}.runs as run set
         status = case when run.status = 'cancelling' then run.status else 'running' end, readiness = 'leased', due = null,
-        session = $2::text, token = run.token + 1, crashes = ${crashes}, deadline = ${clock} + selector.lease_ms,
-        expires_at = null
-      from locked inner join selector on selector."of" = locked."of"
+        session = $2::text, token = run.token + 1, crashes = ${crashes},
+        deadline = ${clock} + ${isOfOneType ? '(select lease_ms from selector)' : 'selector.lease_ms'}, expires_at = null
+      from locked ${isOfOneType ? '' : 'inner join selector on selector."of" = locked."of"'}
       where ${isLocked}
-      returning ${runColumns('run')}, locked.nth, locked.rank as place, locked.due as picked_due)`
+      returning ${returned}, locked.nth, locked.due as picked_due)`
   // Where nothing is leased, one row shows whether there are any.
   const picking = 'limit (select case when most = 0 then 1 else $4::integer end from allowed)'
 
@@ -215,10 +223,12 @@ export function claimStatements(dialect: Dialect): ClaimStatements {
 
   // Citus takes half as long to plan a statement that reads no clock: there the time is the last value.
   const last = (values: number): string => (isSpread ? `$${values + 1}::bigint` : now)
+  // What the claim has found out stands in the row of the first run and in no other; without runs, in the only row. The rows are in
+  // no order: to sort them here is to copy each once more.
+  const onFirst = ([name, value]: readonly [string, string]): string =>
+    `case when leased.nth is not distinct from looked.first then ${value} end as ${name}`
   const leasing = (
-    pick: string,
-    all: string,
-    heads: string,
+    { pick, all, heads, isOfOneType }: Picking,
     keys: number | null,
     values: number,
   ): string => `${selectorsAt(last(values))},
@@ -235,31 +245,39 @@ export function claimStatements(dialect: Dialect): ClaimStatements {
       from clock cross join coming),
     ${pick},
     ${lock(`${isStill('ready')} and ${isInTime} ${isMine(keys)}`)},
-    ${leased('run.crashes + 1')},
+    ${leased('run.crashes + 1', leasedColumns('run', isOfOneType), isOfOneType)},
     -- How many of those that were picked were looked at, and how many of them could be leased.
     looked as materialized (
-      select (select count(*) from leased) as got,
+      select (select count(*) from leased) as got, (select min(nth) from leased) as first,
         case when count(*) < (select most from allowed) then (select count(*) from picked) else max(nth) end as at
       from locked)
-    select clock.now, (select count(*) from ${all}) as found, (select most from allowed) as most,
-      (select due from coming) as next_due,
-      (select at - got from looked) as skipped, ${left} as not_leased,
-      ${heads} as heads, leased.*,
-      entry.kind, entry.name, entry.meta, entry.data, entry.at, entry.transition_id
-    from clock left join leased on true left join lateral (
+    select ${Object.entries({
+      now: 'clock.now',
+      found: `(select count(*) from ${all})`,
+      most: '(select most from allowed)',
+      next_due: '(select due from coming)',
+      skipped: 'looked.at - looked.got',
+      not_leased: left,
+      heads,
+    })
+      .map(onFirst)
+      .join(', ')},
+      leased.*, entry.kind, entry.name, entry.meta, entry.data, entry.at, entry.transition_id
+    from clock cross join looked left join leased on true left join lateral (
       select * from ${schema}.journal as entry
       where entry.shard = $1::smallint and entry.run_id = leased.id and entry.seq = 1
-        and leased.seq = 1 and leased.inbox = 0
+        and leased.seq = 1 and leased.inbox is null
         and coalesce(octet_length(entry.data), 0) <= least(${mostEach}, ${mostFreshBytes} / greatest($3::integer, 1))
-      limit 1) as entry on true
-    order by leased.nth`
+      limit 1) as entry on true`
 
   const leaseOf = (text: string): { readonly first: Statement; readonly again: Statement } => ({
     first: statement(['claim.session', 'claim.pick', 'claim.lease', 'claim.next', 'claim.commit'], text),
     again: statement(['claim.pick', 'claim.lease', 'claim.next', 'claim.commit'], text),
   })
-  const ofOne = (keys: number | null): string => leasing(pickOne(keys), 'picked', 'null::text', keys, keys ?? 13)
-  const ofSeveral = (keys: number | null): string => leasing(pickInTurns(keys), 'read', headsOf, keys, keys ?? 10)
+  const ofOne = (keys: number | null): string =>
+    leasing({ pick: pickOne(keys), all: 'picked', heads: 'null::text', isOfOneType: true }, keys, keys ?? 13)
+  const ofSeveral = (keys: number | null): string =>
+    leasing({ pick: pickInTurns(keys), all: 'read', heads: headsOf, isOfOneType: false }, keys, keys ?? 10)
   const leases = {
     one: { all: leaseOf(ofOne(null)), chosen: leaseOf(ofOne(14)) },
     several: { all: leaseOf(ofSeveral(null)), chosen: leaseOf(ofSeveral(11)) },
@@ -280,7 +298,7 @@ export function claimStatements(dialect: Dialect): ClaimStatements {
         order by run.due, run.id limit $4::integer) as one
       order by due, id ${picking}),
     ${lock(`${isStill('isolated')} and run.due <= ${clock} and ${isInTime} ${isMine(keys)}`)},
-    ${leased('run.crashes')}
+    ${leased('run.crashes', runColumns('run'), false)}
     select clock.now, (select count(*) from picked) as found, (select most from allowed) as most,
       (select min((
         select run.due from ${schema}.runs as run

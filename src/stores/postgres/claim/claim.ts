@@ -15,7 +15,7 @@ import { statement, type Dialect } from '../dialect.ts'
 import type { Execution, Row, DetailedHint, Transactions } from '../execution.ts'
 import { WalkPace } from './walk-pace.ts'
 import { RefusedRuns } from '../exchange/refused-runs.ts'
-import { entryOf, runOf, timeOf } from '../schema/rows.ts'
+import { commonOf, entryOf, leasedRunOf, runOf, timeOf } from '../schema/rows.ts'
 import { shardOfRun } from '../schema/shards.ts'
 import { rolledBack, withoutRefused } from '../commit/refused-items.ts'
 import { TimedFloors, type TimedLook } from './timed-floors.ts'
@@ -165,20 +165,22 @@ export function createClaimQueries(dialect: Dialect, { monotonic, random, onRefu
     const isWalk = timed.aheadMs === null || types.some(({ begin }) => begin.from === 'front')
     const values = dialect.isSpread ? [...lease.values, at] : lease.values
     const ask = (): Promise<readonly Row[]> => x.execute(lease.statement, values)
-    const rows = await (isWalk ? walkPace.walk(ask, how.isFront) : walkPace.beside(ask)).catch((error: unknown) => {
+    const answer = await (isWalk ? walkPace.walk(ask, how.isFront) : walkPace.beside(ask)).catch((error: unknown) => {
       floors.failed(shard, types)
       timedFloors.failed(shard, selectors)
       throw error
     })
+    const rows = answer.toSorted((one, other) => Number(one['nth']) - Number(other['nth']))
     const first = rows[0] as Row
     const due = first['next_due'] === null ? null : Number(first['next_due'])
     const now = Number(first['now'])
     const nextDue = timedFloors.saw(shard, selectors, timed, { due, now })
     const runs: Run[] = []
     const fresh: Fresh[] = []
+    const common = commonOf({ shard, session, only: selectors.length === 1 ? selectors[0] : undefined })
     for (const row of rows) {
       if (row['id'] === null) continue
-      const run = runOf(row)
+      const run = leasedRunOf(row, common)
       runs.push(run)
       // Its only entry, and so the seq of the run is that of the entry.
       if (row['kind'] !== null) fresh.push({ runId: run.id, entry: entryOf(row) })
@@ -311,7 +313,7 @@ export function createClaimQueries(dialect: Dialect, { monotonic, random, onRefu
       for (let rounds = 1; ; rounds += 1) {
         try {
           const claimed = await claim(transactions, shard, request)
-          for (const { id } of claimed.runs) refused.forget(id)
+          if (refused.hasAny) for (const { id } of claimed.runs) refused.forget(id)
           return claimed
         } catch (error) {
           if (!isOfOneRow(error) || rounds === mostRounds) throw error

@@ -115,7 +115,7 @@ export function createCommitQueries(
     freed as (
       delete from ${schema}.keys as held using moved
       where held.shard = $1::smallint and held.key = any(array(select unique_key from moved where unique_key is not null))
-        and held.key = moved.unique_key and held.type = ''::text and held.run_id = moved.id),
+        and moved.unique_key is not null and held.key = moved.unique_key and held.type = ''::text and held.run_id = moved.id),
     appended as (
       insert into ${schema}.journal (shard, run_id, seq, kind, name, meta, data, at, transition_id)
       select $1::smallint, r, s, k, n, m, d, now, t

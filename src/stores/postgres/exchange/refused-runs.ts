@@ -18,6 +18,10 @@ export class RefusedRuns {
     this.monotonic = monotonic
   }
 
+  get hasAny(): boolean {
+    return this.refusals.size > 0
+  }
+
   /** Those that are left out now. */
   get current(): readonly string[] {
     if (this.refusals.size === 0) return []

@@ -22,6 +22,47 @@ export function runColumns(alias: string): string {
   return of(alias, columns)
 }
 
+const leased = {
+  readiness: 'leased',
+  due: null,
+  expires_at: null,
+  ended_at: null,
+  deleted_at: null,
+  delete_reason: null,
+}
+
+/** What is true of nearly all of them. */
+const usual = { status: 'running', base: 1, inbox: 0, watched: false, undo: 'none', key_scope: 'workflow', feed: false }
+
+interface Leasing {
+  readonly shard: number
+  readonly session: string
+  /** The type, if it claims no other. */
+  readonly only: { readonly type: string; readonly version: number } | undefined
+}
+
+/** What the rows of a claim leave out, or have null for. */
+export function commonOf({ shard, session, only }: Leasing): Row {
+  return { ...leased, ...usual, shard, session, type: only?.type, version: only?.version }
+}
+
+/**
+ * The columns of a run that a claim leases while it is ready: without what the claim knows, and null where a value is as usual.
+ * A value that comes along costs the server a text and us a string, and most of them were the same in every row.
+ */
+export function leasedColumns(alias: string, isOfOneType: boolean): string {
+  const known = new Set([...Object.keys(leased), 'shard', 'session', ...(isOfOneType ? ['type', 'version'] : [])])
+  const left = columns.split(', ').filter((name) => !known.has(name))
+  return left
+    .map((name) => (name in usual ? unlessUsual(alias, name as keyof typeof usual) : `${alias}.${name}`))
+    .join(', ')
+}
+
+function unlessUsual(alias: string, name: keyof typeof usual): string {
+  const value = usual[name]
+  return `nullif(${alias}.${name}, ${typeof value === 'string' ? `'${value}'::text` : value}) as ${name}`
+}
+
 /**
  * Locks runs of a shard, in the order of their ids, without any other condition. One by one, so that each is looked up by its
  * key: Postgres up to 16 may turn a list into a filter, and read the whole shard to have it in order.
@@ -48,46 +89,51 @@ function of(alias: string, names: string): string {
 }
 
 export function runOf(row: Row): Run {
+  return leasedRunOf(row, row)
+}
+
+/** A run that a claim has leased; `common` has what its row leaves out. */
+export function leasedRunOf(row: Row, common: Row): Run {
   const [tags, controlRequest] = [
     tagsIn(row['tags'] as string | null),
     controlRequestIn(row['control_request'] as string | null),
   ]
   return {
     id: row['id'] as string,
-    shard: Number(row['shard']),
-    type: row['type'] as string,
-    version: numberIn(Number(row['version'])),
+    shard: Number(common['shard']),
+    type: (row['type'] ?? common['type']) as string,
+    version: numberIn(Number(row['version'] ?? common['version'])),
     key: row['key'] as string | null,
-    keyScope: row['key_scope'] as Run['keyScope'],
+    keyScope: (row['key_scope'] ?? common['key_scope']) as Run['keyScope'],
     idempotencyKey: row['idempotency_key'] as string | null,
     parentId: row['parent_id'] as string | null,
     tags: tags ?? [],
     metadata: row['metadata'] as string | null,
-    feed: isTrue(row['feed']),
+    feed: isTrue(row['feed'] ?? common['feed']),
     keyId: row['key_id'] as string | null,
-    status: row['status'] as Run['status'],
-    readiness: row['readiness'] as Run['readiness'],
+    status: (row['status'] ?? common['status']) as Run['status'],
+    readiness: common['readiness'] as Run['readiness'],
     // Never -0, which Object.is distinguishes from 0.
     priority: 0 - numberIn(Number(row['rank'])),
-    due: timeOf(row['due']),
+    due: timeOf(common['due']),
     seq: numberIn(Number(row['seq'])),
-    base: numberIn(Number(row['base'])),
-    inbox: numberIn(Number(row['inbox'])),
+    base: numberIn(Number(row['base'] ?? common['base'])),
+    inbox: numberIn(Number(row['inbox'] ?? common['inbox'])),
     wakeNames: wakeNamesIn(row['wake_names'] as string | null, Number(row['token'])),
-    watched: isTrue(row['watched']),
+    watched: isTrue(row['watched'] ?? common['watched']),
     controlRequest: controlRequest ?? null,
-    undo: row['undo'] as Run['undo'],
+    undo: (row['undo'] ?? common['undo']) as Run['undo'],
     crashes: numberIn(Number(row['crashes'])),
     token: numberIn(Number(row['token'])),
-    session: row['session'] as string | null,
+    session: common['session'] as string | null,
     deadline: timeOf(row['deadline']),
     timeoutAt: timeOf(row['timeout_at']),
-    expiresAt: timeOf(row['expires_at']),
+    expiresAt: timeOf(common['expires_at']),
     createdAt: numberIn(Number(row['created_at'])),
     updatedAt: numberIn(Number(row['updated_at'])),
-    endedAt: timeOf(row['ended_at']),
-    deletedAt: timeOf(row['deleted_at']),
-    deleteReason: row['delete_reason'] as string | null,
+    endedAt: timeOf(common['ended_at']),
+    deletedAt: timeOf(common['deleted_at']),
+    deleteReason: common['delete_reason'] as string | null,
     ...damageOf(tags, controlRequest),
   }
 }

@@ -74,7 +74,7 @@ export function usualRunsFrom(first: number, isOne: boolean): string {
 /** Runs in the order of their insertion, and where each stands in its batch, for one of the two. */
 export function valuesOfNewRuns(
   runs: readonly RunStart[],
-  nthOf: (run: RunStart) => number,
+  nthOf: (run: RunStart, place: number) => number,
 ): { readonly values: readonly Value[]; readonly isUsual: boolean } {
   const arrays = Object.fromEntries(
     Object.keys({ ...columns, ...decided }).map((name) => [name, new ArrayText()]),
@@ -91,7 +91,7 @@ export function valuesOfNewRuns(
       arrays.seq.add(1 + followingOf(run).length)
     }
     arrays.place.add(place)
-    arrays.nth.add(nthOf(run))
+    arrays.nth.add(nthOf(run, place))
     arrays.id.add(run.id)
     arrays.type.add(run.type)
     arrays.version.add(run.version)

@@ -147,13 +147,19 @@ export function createStartQueries(dialect: Dialect, as: 'start' | 'commit' = 's
       offset 0) as entry`,
   )
 
-  /** Inserts the runs without an obstacle, and returns their answers. */
-  async function insertNew(x: Execution, shard: number, runs: readonly RunStart[]): Promise<Map<RunStart, Started>> {
+  /** Inserts the runs without an obstacle, and gives their answers. */
+  async function insertNew(
+    x: Execution,
+    shard: number,
+    runs: readonly RunStart[],
+    give: (run: RunStart, answer: Started) => void,
+  ): Promise<void> {
     const chosen = foremost(runs)
-    const byId = new Map(chosen.map((run) => [run.id, run]))
-    const nth = new Map(runs.map((run, index) => [run, index]))
-    if (isSpread) return insertSpread(x, shard, chosen, nth)
-    const { values, isUsual } = valuesOfNewRuns(chosen, (run) => nth.get(run) as number)
+    if (isSpread) return insertSpread(x, shard, chosen, runs, give)
+    const byId = new Map<string, RunStart>()
+    for (const run of chosen) byId.set(run.id, run)
+    const nth = chosen === runs ? null : placesIn(runs)
+    const { values, isUsual } = valuesOfNewRuns(chosen, (run, place) => nth?.get(run) ?? place)
     const given = [shard, ...values]
     const messages = chosen.flatMap(messageNameOf)
     const kind = as === 'start' && chosen.some(({ feed }) => feed) ? 'fed' : 'plain'
@@ -169,24 +175,26 @@ export function createStartQueries(dialect: Dialect, as: 'start' | 'commit' = 's
           ? await x.execute(insert[isUsual ? usual : kind], given)
           : await x.execute(insertWithMessages[kind], [...given, JSON.stringify(messages)])
     }
-    const answers = new Map<RunStart, Started>()
     for (const row of rows) {
       const run = byId.get(row['id'] as string) as RunStart
       const leased = isTrue(row['leased'])
       const made = madeOf(run, Number(row['created_at']), leased)
       if (!leased) hintPlace(x, made)
       hintDeadline(x, made, made.createdAt)
-      answers.set(run, { created: true, taken: null, run: { ...made, inbox: messagesOf(run).length } })
+      const inbox = messagesOf(run).length
+      // Hardly any has messages: the others are handed out as they were made.
+      give(run, { created: true, taken: null, run: inbox === made.inbox ? made : { ...made, inbox } })
     }
-    return answers
   }
 
   async function insertSpread(
     x: Execution,
     shard: number,
     chosen: readonly RunStart[],
-    nth: ReadonlyMap<RunStart, number>,
-  ): Promise<Map<RunStart, Started>> {
+    runs: readonly RunStart[],
+    give: (run: RunStart, answer: Started) => void,
+  ): Promise<void> {
+    const nth = placesIn(runs)
     const byId = new Map(chosen.map((run) => [run.id, run]))
     // A child gets its place in the feed later.
     const isFed = (run: RunStart): boolean => as === 'start' && run.feed
@@ -196,13 +204,11 @@ export function createStartQueries(dialect: Dialect, as: 'start' | 'commit' = 's
       nth: nth.get(run) ?? 0,
       messages: messageNameOf(run),
     }))
-    const answers = new Map<RunStart, Started>()
     for (const run of await spread.insert(x, shard, starts)) {
       if (run.session === null) hintPlace(x, run)
       hintDeadline(x, run, run.createdAt)
-      answers.set(byId.get(run.id) as RunStart, { created: true, taken: null, run })
+      give(byId.get(run.id) as RunStart, { created: true, taken: null, run })
     }
-    return answers
   }
 
   /** The runs that have these ids, in order. */
@@ -222,10 +228,11 @@ export function createStartQueries(dialect: Dialect, as: 'start' | 'commit' = 's
   return {
     start: (x, shard, runs, inserted) =>
       startInRounds(runs, async (open, answers) => {
-        for (const [run, answer] of await insertNew(x, shard, open)) {
+        await insertNew(x, shard, open, (run, answer) => {
           answers.set(run, answer)
           inserted?.add(run.id)
-        }
+        })
+        if (answers.size === runs.length) return
         const left = open.filter((run) => !answers.has(run))
         if (left.length === 0) return
         const twins = await lookForTwins(x, shard, left)
@@ -236,6 +243,11 @@ export function createStartQueries(dialect: Dialect, as: 'start' | 'commit' = 's
       }),
     lookForTwins,
   }
+}
+
+/** Where each stands in its batch. */
+function placesIn(runs: readonly RunStart[]): ReadonlyMap<RunStart, number> {
+  return new Map(runs.map((run, place) => [run, place]))
 }
 
 /** How the insert of runs differs where the first input of some is decided. */

@@ -36,6 +36,7 @@ const words = [
   'greatest',
   'in',
   'least',
+  'nullif',
   'over',
 ]
 
