@@ -4,7 +4,7 @@ import { decider, decision, reject, type Decider, type EffectTools } from '../..
 import { effectType } from '../../src/core/rules/effect-type.ts'
 
 export const accountType = 'sim.account'
-export const actType = effectType(accountType, 'act')
+const actType = effectType(accountType, 'act')
 
 export function isOfAccounts(type: string): boolean {
   return type === accountType || type === actType

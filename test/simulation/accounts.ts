@@ -1,5 +1,5 @@
 // Real deciders in real Holdfasts beside the programs: clients send inputs under command ids until they are answered, and some
-// of them once more. What the journals say at the end must be what was asked for, and what callers were told.
+// of them once more. What the journals say at the end must be what was asked for, and what callers were answered.
 //
 // They are in the seeds from `firstAccountSeed` on, so that the seeds before stay what they are.
 
@@ -23,7 +23,7 @@ const inputs = 30
 const retryMs = 2_500
 const keys = ['a', 'a', 'b', 'c'] as const
 
-/** A command of a client, and what it was told. */
+/** A command of a client, and its answers. */
 interface Command {
   readonly id: string
   readonly key: string
@@ -31,10 +31,10 @@ interface Command {
   readonly how: 'execute' | 'enqueue'
   /** How often a client asks: each time until it is answered. */
   left: number
-  readonly told: Told[]
+  readonly replies: Reply[]
 }
 
-interface Told {
+interface Reply {
   readonly outcome: string
   readonly said: unknown
 }
@@ -71,7 +71,7 @@ export class SimAccounts {
       ask: drawnAsk(draw),
       how: draw.chance(0.3) ? 'enqueue' : 'execute',
       left: draw.pick([1, 1, 2, 3]),
-      told: [],
+      replies: [],
     }
     const at = draw.between(0, 0.9 * chaosMs)
     this.world.after(at, null, 'input', () => this.ask(command))
@@ -121,7 +121,7 @@ export class SimAccounts {
       const before = command.left
       holdfast[how](definition, input, { commandId: id }).then(
         (answer) => {
-          command.told.push(toldBy(answer))
+          command.replies.push(replyOf(answer))
           if (command.left === before) command.left -= 1
         },
         (error: unknown) => this.world.trace.add(() => `${id} of ${key} is not answered: ${String(error)}`),
@@ -147,7 +147,7 @@ export class SimAccounts {
   async checkEnd(): Promise<void> {
     if (!this.isAtRest) return this.fail('rests_after_heal', null, this.unrest())
     const byKey = new Map([...this.own()].map((known) => [known.run.idempotencyKey, known]))
-    for (const command of this.commands) this.checkTold(command, byKey.get(command.key))
+    for (const command of this.commands) this.checkReplies(command, byKey.get(command.key))
     for (const known of this.own()) {
       if (known.run.type !== accountType) continue
       for (const [name, message] of checkAccount(known, this.checker, this.effects)) {
@@ -166,8 +166,8 @@ export class SimAccounts {
   }
 
   /** All answers to one command are the first one, and the journal has what they say. */
-  private checkTold({ id, key, ask, told }: Command, known: Known | undefined): void {
-    const decided = told.filter(({ outcome }) => outcome !== 'queued')
+  private checkReplies({ id, key, ask, replies }: Command, known: Known | undefined): void {
+    const decided = replies.filter(({ outcome }) => outcome !== 'queued')
     // Nothing is left of the rejection of a first input: the same command may find the instance over.
     const kinds = new Set(
       decided.map(({ outcome, said }) =>
@@ -223,7 +223,7 @@ function drawnAsk(draw: Draw): Ask {
   return { kind: roll < 0.97 ? 'refuse' : 'end' }
 }
 
-function toldBy(answer: Executed | { readonly outcome: 'queued' }): Told {
+function replyOf(answer: Executed | { readonly outcome: 'queued' }): Reply {
   switch (answer.outcome) {
     case 'accepted':
       return { outcome: 'accepted', said: answer.events }

@@ -4,7 +4,6 @@ import type { Accepted, Answer, DeciderDefinition } from '../../core/definition/
 import type { Transition } from '../../core/model/transition.ts'
 import type { CachedInstance } from './cached-instance.ts'
 import type { DecidingEngine } from './deciding-engine.ts'
-import type { LateCalls } from './late-calls.ts'
 
 /** The answer to a caller. An input that failed is an error. */
 export type InputAnswer = Accepted | Extract<Answer, { outcome: 'rejected' | 'already-completed' }>
@@ -30,12 +29,19 @@ export interface Call {
   readonly reject: (error: unknown) => void
 }
 
+/** Gives callers an answer whose inputs are on their way to the store for too long. */
+export interface CallWatch {
+  watch(call: Call): void
+  /** It has its answer, or lies in the mailbox. */
+  done(call: Call): void
+}
+
 export interface DecidingActor {
   readonly engine: DecidingEngine
   readonly definition: DeciderDefinition
   readonly id: string
   readonly bytes: number
-  readonly late: LateCalls
+  readonly late: CallWatch
   /** What is known of the instance; null while it was not read, or is not to be trusted. */
   cached: CachedInstance | null
   /** Calls back with the instance as the store has it, null if there is none, while nothing is pending. */

@@ -8,12 +8,12 @@ import { formatMs } from '../../core/definition/duration.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
 import { quotedText } from '../../core/text/printable.ts'
-import type { Call, DecidingActor } from './deciding-actor.ts'
+import type { Call, CallWatch, DecidingActor } from './deciding-actor.ts'
 
 /** The store may be slow for so long besides: `timeout` bounds the wait for others. */
 const storeMs = 5_000
 
-export class LateCalls {
+export class LateCalls implements CallWatch {
   private readonly actor: Pick<DecidingActor, 'engine' | 'definition' | 'id'>
   private readonly open = new Set<Call>()
   private cancel: Cancel | null = null
@@ -40,7 +40,6 @@ export class LateCalls {
     if (this.cancel === null) this.arm()
   }
 
-  /** It has its answer, or lies in the mailbox. */
   done(call: Call): void {
     this.open.delete(call)
     if (this.open.size > 0) return

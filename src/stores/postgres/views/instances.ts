@@ -2,43 +2,51 @@
 
 import { dataOfAny, leaseEndOf, placesOf, time, type ViewSet } from './view.ts'
 
-/** An instance is named by its business key, as its authors know it; by its id if it has none. */
-const instance = { workflow_type: 'r.type', workflow_id: 'coalesce(r.key, r.id::text)' }
+/** Effects are runs, too: the instance that asks for them shows them. */
+const isEffect = `strpos(r.type, '/') > 0`
 
 const whoseEntry = 'r.shard = e.shard and r.id = e.run_id'
 
 export const instances: ViewSet = (schema, payloads) => {
   const ofRun = (from: string): string => `from ${schema}.journal e join ${schema}.runs r on ${whoseEntry} ${from}`
-  const failures = (kind: string): string => `from ${schema}.journal a
-    where a.shard = e.shard and a.run_id = e.run_id and a.seq > e.seq and a.name = e.name and a.kind ${kind}`
-  const done = `in ('effect-succeeded', 'effect-failed')`
   const has = (kind: string): string => `exists (
     select 1 from ${schema}.journal h where h.shard = r.shard and h.run_id = r.id and h.kind = '${kind}')`
+  // The id of an instance of a decider is its idempotency key; of every other run authors know the business key.
+  const named = `case when ${has('input')} then r.idempotency_key end`
+  const instance = { workflow_type: 'r.type', workflow_id: `coalesce(${named}, r.key, r.id::text)` }
   const lock = { locked_until: time(leaseEndOf(schema)), locked_by: 'r.session' }
+  // The run that performs an effect, and what its journal says of its attempts.
+  const performer = `left join ${schema}.runs c on c.shard = r.shard and c.parent_id = r.id
+    and c.type = r.type || '/' || split_part(e.name, '#', 1) and c.metadata::json ->> 'effect' = e.name`
+  const tried = (kinds: string): string => `from ${schema}.journal a
+    where a.shard = c.shard and a.run_id = c.id and a.kind in (${kinds})`
+  const isSnapshot = (column: string): string => `(select ${column} from ${schema}.journal s
+    where s.shard = r.shard and s.run_id = r.id and s.seq = r.base and s.kind = 'snapshot')`
   // A timer is over when its input came, when it was cancelled, and when another took its key.
   const over = `(select min(a.at) from ${schema}.journal a
     where a.shard = e.shard and a.run_id = e.run_id and a.seq > e.seq and (
-      a.kind in ('timer', 'timer-cancelled') and a.name = e.name
+      a.kind in ('timer', 'timer-cancelled', 'timer-failed') and a.name = e.name
       or a.kind = 'input' and a.meta::json -> 'from' ->> 'kind' = 'timer' and a.meta::json -> 'from' ->> 'name' = e.name
       or a.kind in ('succeeded', 'failed', 'cancelled')))`
   return [
     {
       name: 'workflow_instances',
       comment:
-        'workflow_id is the business key of a run, or its id. A key may be used again when its run has ended, so run_id ' +
-        'tells runs apart. There are no snapshots: their columns are NULL.',
+        'workflow_id is the id of an instance of a decider, and of every other run its business key, or its id. A key may be ' +
+        'used again when its run has ended, so run_id tells runs apart. The snapshot is the one that the next fold begins at. ' +
+        payloads.note,
       columns: {
         ...instance,
         created_at: time('r.created_at'),
         completed_at: time('r.ended_at'),
         event_count: 'r.seq',
         last_event_at: time('r.updated_at'),
-        snapshot_sequence: 'null::bigint',
-        snapshot_data: 'null::text',
-        snapshot_at: 'null::timestamptz',
+        snapshot_sequence: isSnapshot('s.seq'),
+        snapshot_data: payloads.of(isSnapshot('s.data')),
+        snapshot_at: time(isSnapshot('s.at')),
         run_id: 'r.id',
       },
-      from: `from ${schema}.runs r`,
+      from: `from ${schema}.runs r where not ${isEffect}`,
     },
     {
       name: 'events',
@@ -61,23 +69,23 @@ export const instances: ViewSet = (schema, payloads) => {
     {
       name: 'outbox',
       comment:
-        'The side effects that deciders asked for. An effect is locked with its run, whose holder performs it. ' +
+        'The side effects that deciders asked for. Each is performed, tried again and locked as a run of its own, which run_id ' +
+        'names. One that gave up is a dead letter: it is not processed. ' +
         payloads.note,
       columns: {
         id: `r.id::text || ':' || e.seq`,
         ...instance,
         effect_type: `split_part(e.name, '#', 1)`,
         payload: payloads.of('e.data'),
-        ...lock,
-        attempts: `(select count(*)::integer ${failures(`in ('attempt-failed', 'effect-succeeded', 'effect-failed')`)})`,
-        last_error: payloads.of(
-          `(select a.data ${failures(`in ('attempt-failed', 'effect-failed')`)} order by a.seq desc limit 1)`,
-        ),
+        locked_until: time(leaseEndOf(schema, 'c')),
+        locked_by: 'c.session',
+        attempts: `(select count(*)::integer ${tried(`'attempt-failed', 'succeeded', 'failed'`)})`,
+        last_error: payloads.of(`(select a.data ${tried(`'attempt-failed', 'failed'`)} order by a.seq desc limit 1)`),
         created_at: time('e.at'),
-        processed_at: time(`(select min(a.at) ${failures(done)})`),
-        run_id: 'r.id',
+        processed_at: time(`case when c.status = 'succeeded' then c.ended_at end`),
+        run_id: 'coalesce(c.id, r.id)',
       },
-      from: ofRun(`where e.kind = 'effect'`),
+      from: ofRun(`${performer} where e.kind = 'effect'`),
     },
     {
       name: 'timers',
@@ -98,13 +106,13 @@ export const instances: ViewSet = (schema, payloads) => {
         run_id: 'r.id',
       },
       from: `from ${schema}.runs r cross join lateral (
-        select r.id::text || ':' || e.seq as id, e.name as key, ${payloads.of('e.data')} as input, e.at as created_at,
+        select r.id::text || ':' || e.seq as id, case when e.name not like '#%' then e.name end as key, ${payloads.of('e.data')} as input, e.at as created_at,
           coalesce((e.meta::json ->> 'at')::bigint, e.at + (e.meta::json ->> 'afterMs')::bigint) as fire_at,
           ${over} as processed_at
         from ${schema}.journal e where ${whoseEntry} and e.kind = 'timer'
         union all
         select r.id::text, null, null, r.updated_at, r.due, null
-        where r.status = 'waiting' and r.due is not null and r.deleted_at is null and not ${has('timer')}
+        where r.status = 'waiting' and r.due is not null and r.deleted_at is null and not ${has('timer')} and not ${isEffect}
       ) t`,
     },
     {
@@ -115,7 +123,7 @@ export const instances: ViewSet = (schema, payloads) => {
         select e.name as input_type, e.at from ${schema}.journal e where ${whoseEntry} and e.kind = 'input'
         union all
         select m.name, m.at from ${schema}.messages m
-        where m.shard = r.shard and m.run_id = r.id and not ${has('input')}
+        where m.shard = r.shard and m.run_id = r.id and not ${has('input')} and not ${isEffect}
       ) i`,
     },
     {

@@ -61,9 +61,9 @@ export function inputOf(schema: string): string {
 }
 
 /** When the lease of a run ends unless its session renews it, in milliseconds, of the run in `r`; null if it has no holder. */
-export function leaseEndOf(schema: string): string {
-  return `least(r.deadline, (
-      select s.alive_until from ${schema}.sessions s where s.shard = 0 and s.id = r.session and s.ended_at is null))`
+export function leaseEndOf(schema: string, run = 'r'): string {
+  return `least(${run}.deadline, (
+      select s.alive_until from ${schema}.sessions s where s.shard = 0 and s.id = ${run}.session and s.ended_at is null))`
 }
 
 /** The position of every entry of the feed in the order of all commits, to be joined as `f`. It reads the whole feed. */

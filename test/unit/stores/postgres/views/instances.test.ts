@@ -1,6 +1,11 @@
 // The views `instances`: their tables, columns and words, over rows that stand in our tables.
 
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { createHoldfast, decider, decision } from '../../../../../src/index.ts'
+import { openPostgresStore } from '../../../../../src/stores/postgres/index.ts'
+import { silentLogger } from '../../../../../src/testing/logger.ts'
+import { orderOf } from '../../../../holdfast/deciders/order.ts'
+import { until } from '../../../../support/until.ts'
 import { addEntries, addRun, at, idOf, installed } from './place.ts'
 
 describe('the views of instances', () => {
@@ -35,8 +40,6 @@ describe('the views of instances', () => {
       ['effect', 'charge#2', null, '"charge"'],
       ['timer', 'late', { at: null, afterMs: 500 }, '"remind"'],
       ['timer', 'kept', { at: 8000, afterMs: null }, '"keep"'],
-      ['attempt-failed', 'charge#2', { attempt: 1, ms: 1, delayMs: 1 }, '"declined"'],
-      ['effect-succeeded', 'charge#2', { attempt: 2, ms: 1 }, null],
       [
         'input',
         'remind',
@@ -54,7 +57,7 @@ describe('the views of instances', () => {
     expect(first).toMatchObject({
       workflow_type: 'shop.order',
       workflow_id: 'order-7',
-      event_count: 9,
+      event_count: 7,
       last_event_at: at(2000),
       completed_at: null,
       snapshot_sequence: null,
@@ -71,10 +74,10 @@ describe('the views of instances', () => {
       expect.objectContaining({
         effect_type: 'charge',
         payload: '"charge"',
-        attempts: 2,
-        last_error: '"declined"',
+        attempts: 0,
+        last_error: null,
         created_at: at(1400),
-        processed_at: at(1800),
+        processed_at: null,
       }),
     ])
     const timers = await look('timers', 'order by fire_at')
@@ -87,7 +90,7 @@ describe('the views of instances', () => {
         processed_at,
       ]),
     ).toEqual([
-      ['order-7', 'late', at(2000), '"remind"', at(1900)],
+      ['order-7', 'late', at(2000), '"remind"', at(1700)],
       [idOf(2), null, at(6000), null, null],
       ['order-7', 'kept', at(8000), '"keep"', null],
     ])
@@ -98,5 +101,66 @@ describe('the views of instances', () => {
       [idOf(2), 'approve'],
     ])
     expect(await look('projection_positions')).toEqual([])
+  })
+
+  it('show real instances by their ids, with the runs that perform their effects, timers and snapshots (IF-S2, IF-S3, IF-S4, IF-S5)', async () => {
+    const place = await installed('instances')
+    const { look, pool } = place
+    const schema = place.quoted.replaceAll('"', '')
+    const store = await openPostgresStore({ pool, schema, listen: false })
+    onTestFinished(() => store.close())
+    const order = orderOf({
+      mail: (to) => {
+        if (to === 'eve') throw new Error('No such address')
+      },
+    })
+    const counter = decider('counter', {
+      initial: () => 0,
+      evolve: (count, _event: { type: 'Counted' }) => count + 1,
+      decide: (_count, input: { type: 'Count'; id: string }) =>
+        decision({ type: 'Counted' }).timer({ after: '1h' }, { type: 'Count', id: input.id }),
+      id: 'id',
+      snapshotEvery: 2,
+    })
+    const holdfast = await createHoldfast({ store, workflows: [order, counter], logger: silentLogger })
+    onTestFinished(() => holdfast.close())
+    await holdfast.execute(order, { type: 'Create', orderId: 'o1', to: 'ada' })
+    expect(await look('outbox')).toMatchObject([
+      { workflow_id: 'o1', effect_type: 'sendMail', attempts: 0, last_error: null, processed_at: null },
+    ])
+    await holdfast.work()
+    await holdfast.execute(order, { type: 'Create', orderId: 'o2', to: 'eve' })
+    await holdfast.execute(order, { type: 'Extend', orderId: 'o1' })
+    for (const id of ['c1', 'c1', 'c1']) await holdfast.execute(counter, { type: 'Count', id })
+    await until('the mails are over', async () => {
+      const { runs } = await holdfast.find({ type: 'order/sendMail' })
+      return runs.every(({ endedAt }) => endedAt !== null)
+    })
+    const named = (rows: readonly Readonly<Record<string, unknown>>[], ...columns: readonly string[]) =>
+      rows.map((row) => columns.map((column) => row[column]))
+    expect(named(await look('workflow_instances', 'order by workflow_id'), 'workflow_type', 'workflow_id')).toEqual([
+      ['counter', 'c1'],
+      ['order', 'o1'],
+      ['order', 'o2'],
+    ])
+    const [snapshot] = await look('workflow_instances', `where workflow_id = 'c1'`)
+    expect(snapshot).toMatchObject({
+      snapshot_data: expect.stringContaining('"state"') as string,
+      snapshot_at: expect.any(Date) as Date,
+    })
+    expect(Number(snapshot?.['snapshot_sequence'])).toBeGreaterThan(1)
+    expect(named(await look('outbox', 'order by workflow_id'), 'workflow_id', 'attempts', 'last_error')).toEqual([
+      ['o1', 1, null],
+      ['o2', 2, expect.stringContaining('No such address')],
+    ])
+    expect(named(await look('outbox', 'order by workflow_id'), 'processed_at')).toEqual([[expect.any(Date)], [null]])
+    const timers = await look('timers', `where workflow_id = 'o1' order by fire_at`)
+    expect(named(timers, 'key', 'processed_at')).toEqual([
+      ['payment', expect.any(Date)],
+      ['payment', null],
+    ])
+    expect(named(await look('timers', `where workflow_id = 'c1'`), 'key')).toEqual([[null], [null], [null]])
+    const inputs = await look('input_observations', `where workflow_id = 'o1' order by input_type`)
+    expect(named(inputs, 'input_type').flat()).toEqual(['Create', 'Extend', 'MailSent'])
   })
 })
