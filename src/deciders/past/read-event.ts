@@ -9,6 +9,7 @@ import { callPure } from '../../core/runtime/pure-call.ts'
 import { quotedText } from '../../core/text/printable.ts'
 import { shown } from '../../core/text/suggest.ts'
 import type { DeciderRules } from '../rules.ts'
+import type { ErasedEvent } from './erased-event.ts'
 import type { Chain } from './past.ts'
 
 /** Null if its type is retired: then it is not even decoded. Throws an error of any kind, which says why it cannot be read. */
@@ -26,12 +27,6 @@ export function readEvent(
   }
   const named = type === undefined ? event : { ...event, type }
   return { event: checkedEvent(rules, upcast(rules, chains.get(type ?? written), named, meta?.version ?? 1)) }
-}
-
-/** What is left of an event whose data subject was erased. */
-export interface ErasedEvent {
-  readonly type: string
-  readonly erased: true
 }
 
 export function erasedEvent({ past }: Pick<DeciderRules, 'past'>, name: string | null): ErasedEvent {
