@@ -23,7 +23,8 @@ function drawnCommand(chances: Chances, rows: readonly ProjectionRow[]): Project
   ] as const)
   const row = rows.find((one) => one.name === name && one.part === part)
   const isWrong = chances.oneIn(6)
-  const session = row?.session == null || isWrong ? chances.pick(sessions) : row.session
+  const held = row?.session ?? null
+  const session = held === null || isWrong ? chances.pick(sessions) : held
   const holder = { name, part, session, token: (row?.token ?? 1) + (isWrong ? 1 : 0) }
   const position = row?.position ?? 0
   const definition = chances.oneIn(6) ? 'v2' : (row?.definition ?? 'v1')
