@@ -45,10 +45,7 @@ export type {
   StoreAdmin,
 } from './core/model/store-admin.ts'
 export type { ControlResult, ControlCommand } from './core/rules/control.ts'
-export type {
-  ProjectionAnswer,
-  ProjectionCommand,
-} from './core/rules/projections/command-projection.ts'
+export type { ProjectionAnswer, ProjectionCommand } from './core/rules/projections/command-projection.ts'
 export type {
   FailedEvent,
   ProjectionPart,

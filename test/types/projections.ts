@@ -32,18 +32,18 @@ export const paid = projection('paid', {
       expectType<Equal<typeof id, string>>(true)
       expectType<Equal<typeof isRebuild, boolean>>(true)
     },
-    Made: (event) => void expectType<Equal<typeof event, OldEvent>>(true),
+    Made: (event) => expectType<Equal<typeof event, OldEvent>>(true),
   },
 })
 
 /** By the type of a decider alone, an event is any event. */
 export const raw = subscription('raw', {
   from: ['order', 'parcel'],
-  handlers: { Sent: (event) => void expectType<Equal<typeof event, AnyEvent>>(true) },
+  handlers: { Sent: (event) => expectType<Equal<typeof event, AnyEvent>>(true) },
 })
 export const all = subscription('all', {
   from: order,
-  handle: (event) => void expectType<Equal<typeof event, OrderEvent>>(true),
+  handle: (event) => expectType<Equal<typeof event, OrderEvent>>(true),
 })
 
 export const wrong = projection('wrong', {
