@@ -70,7 +70,8 @@ export class InstanceActor implements DecidingActor {
   cached: CachedInstance | null = null
   private queue: Item[] = []
   private isWorking = false
-  private readonly mailbox: MailboxPath
+  /** Null while no input has gone through it. */
+  private mailbox: MailboxPath | null = null
   private readonly keeper: InstanceKeeper
 
   constructor(engine: DecidingEngine, definition: DeciderDefinition, id: string, keeper: InstanceKeeper) {
@@ -78,11 +79,10 @@ export class InstanceActor implements DecidingActor {
     this.definition = definition
     this.id = id
     this.keeper = keeper
-    this.mailbox = new MailboxPath(this)
   }
 
   get isIdle(): boolean {
-    return !this.isWorking && !this.mailbox.isWaiting
+    return !this.isWorking && this.mailbox?.isWaiting !== true
   }
 
   get bytes(): number {
@@ -160,21 +160,22 @@ export class InstanceActor implements DecidingActor {
   private async decideAll(calls: readonly Call[]): Promise<void> {
     let open = calls
     try {
-      await this.engine.learnTime()
-      let pause = createBackoff(this.engine.ports, rivalPauses)
+      if (!this.engine.knowsTime) await this.engine.learnTime()
+      let pause: (() => Promise<void>) | null = null
       for (let [stale, held] = [0, 0]; open.length > 0;) {
         const done = await this.decideNext(open)
         if (done === 'stale') {
           stale += 1
-          if (stale < mostStale) await this.lost(stale === 1 ? null : pause)
+          if (stale > 1) pause ??= createBackoff(this.engine.ports, rivalPauses)
+          if (stale < mostStale) await this.lost(pause)
         }
         if (done === 'held') held += 1
         const isBlocked = done === 'held' && (await whenHeld(this, open, held)) === 'mailbox'
-        if (isBlocked || stale >= mostStale) return await this.mailbox.send(open)
+        if (isBlocked || stale >= mostStale) return await (this.mailbox ??= new MailboxPath(this)).send(open)
         if (typeof done === 'number') {
           open = open.slice(done)
           stale = 0
-          pause = createBackoff(this.engine.ports, rivalPauses)
+          pause = null
         }
       }
     } catch (error) {
@@ -289,7 +290,9 @@ export class InstanceActor implements DecidingActor {
   async answer(cached: CachedInstance, calls: readonly Call[], answers: readonly Answer[]): Promise<void> {
     for (const [at, answer] of answers.entries()) {
       const call = calls[at] as Call
-      await this.answerOne(cached, call, answer).catch(call.reject)
+      // Those of thousands of inputs are at hand.
+      if (answer.outcome === 'accepted' || answer.outcome === 'rejected') call.resolve(answer)
+      else await this.answerOne(cached, call, answer).catch(call.reject)
     }
   }
 
