@@ -29,7 +29,9 @@ export async function withBareInputs<Result>(
 const meta = '{"from":{"kind":"call"},"outcome":"accepted"}'
 
 /** The entries of so many inputs. */
-function entriesOf(inputs: number): readonly (readonly [kind: string, name: string, meta: string | null, data: string])[] {
+function entriesOf(
+  inputs: number,
+): readonly (readonly [kind: string, name: string, meta: string | null, data: string])[] {
   return Array.from({ length: inputs }, () => [
     ['input', 'Count', meta, '{"type":"Count","id":"hot"}'] as const,
     ['event', 'Counted', null, '{"type":"Counted"}'] as const,

@@ -7,8 +7,9 @@
 //   flying   → deciding  others have come while it was on its way, or another process was first (`stale`): what is new is folded,
 //                        and the inputs are decided once more
 //   flying   → deciding  nobody holds the instance, but its run does not just wait (`held`): it is performed here
-//   flying   → awaiting  a worker holds the instance (`held`), or others were first again and again: the inputs go through the
-//                        mailbox, each under the id of its command, and the journal says what became of them
+//   flying   → awaiting  a worker holds the instance (`held`): the inputs go through the mailbox, each under the id of its
+//                        command, and the journal says what became of them
+//   flying   → awaiting  others were first again and again: the same, and the run is claimed here, which no rival can prevent
 //   flying   → idle      the instance is paused, or begins later: the callers learn of that (`held-instance.ts`)
 //   awaiting → idle      all of them were found there, or their callers wait no longer
 //
@@ -54,13 +55,16 @@ type Item = Call | Settling | Looking
 const mostSettling = 8
 
 /**
- * How often another process may be first before the inputs go through the mailbox. All inputs of a process are one try, so there
- * are as many rivals as processes: with four, the mailbox after the second loss was a tenth as fast.
+ * How often another process may be first before the inputs go through the mailbox and the run is claimed, which no rival can
+ * prevent. A loser knows later than the winner what is new, so it mostly loses again, for as long as the winner has inputs.
  */
-const mostStale = 12
+const mostStale = 6
 
-/** From the second loss on rivals wait, each for another time. */
-const rivalPauses = { firstMs: 1, longestMs: 16 }
+/**
+ * From the second loss on rivals wait, each for another time, and for several commits of the winner: those who ask for the row
+ * meanwhile keep it waiting, and then all of them together decide less than one alone.
+ */
+const rivalPauses = { firstMs: 8, longestMs: 32 }
 
 export class InstanceActor implements DecidingActor {
   readonly id: string
@@ -144,12 +148,16 @@ export class InstanceActor implements DecidingActor {
         await this.lookNow(first)
         continue
       }
-      const end = this.queue.findIndex(({ kind }) => kind !== 'call')
-      const calls = this.queue.splice(0, end === -1 ? this.queue.length : end) as Call[]
-      await this.decideAll(calls)
+      await this.decideAll(this.takeCalls())
     }
     this.isWorking = false
     if (this.isIdle) this.keeper.rested(this)
+  }
+
+  /** The inputs that are next in the queue. */
+  private takeCalls(): readonly Call[] {
+    const end = this.queue.findIndex(({ kind }) => kind !== 'call')
+    return this.queue.splice(0, end === -1 ? this.queue.length : end) as Call[]
   }
 
   /** Whether nothing waits for the mailbox any more either. */
@@ -168,10 +176,14 @@ export class InstanceActor implements DecidingActor {
           stale += 1
           if (stale > 1) pause ??= createBackoff(this.engine.ports, rivalPauses)
           if (stale < mostStale) await this.lost(pause)
+          // Those that have come meanwhile go along: there is one try for all.
+          open = [...open, ...this.takeCalls()]
         }
         if (done === 'held') held += 1
         const isBlocked = done === 'held' && (await whenHeld(this, open, held)) === 'mailbox'
-        if (isBlocked || stale >= mostStale) return await (this.mailbox ??= new MailboxPath(this)).send(open)
+        if (isBlocked || stale >= mostStale) {
+          return await (this.mailbox ??= new MailboxPath(this)).send(open, !isBlocked)
+        }
         if (typeof done === 'number') {
           open = open.slice(done)
           stale = 0
@@ -215,11 +227,10 @@ export class InstanceActor implements DecidingActor {
         (answer, at) => answer.outcome === 'duplicate' && instance.find(calls[at]?.command ?? '') === answer.of,
       )
       if (!isFinal && !(await cached.isCurrent())) return this.refresh(cached)
-      await this.answer(cached, calls, decided.answers)
-      return decided.answers.length
+    } else {
+      const answer = await this.commit(cached, decided)
+      if (typeof answer === 'string') return answer
     }
-    const answer = await this.commit(cached, decided)
-    if (typeof answer === 'string') return answer
     await this.answer(cached, calls, decided.answers)
     return decided.answers.length
   }
@@ -323,11 +334,7 @@ export class InstanceActor implements DecidingActor {
   }
 
   private async settleNow({ outcome, end, resolve, reject }: Settling): Promise<void> {
-    try {
-      resolve(await this.settled(outcome, end))
-    } catch (error) {
-      reject(error)
-    }
+    await this.settled(outcome, end).then(resolve, reject)
   }
 
   /** If the instance cannot be read or decided for now, the end goes alone, and the outcome is found in the mailbox. */

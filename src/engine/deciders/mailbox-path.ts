@@ -35,10 +35,24 @@ export class MailboxPath {
     return this.waiting.size > 0
   }
 
-  /** Puts inputs into the mailbox, in order. */
-  async send(calls: readonly Call[]): Promise<void> {
+  /**
+   * Puts inputs into the mailbox, in order. `isRival`: nobody holds the run, and others were always first. Then it is claimed here
+   * at once, and whatever has come is decided together.
+   */
+  async send(calls: readonly Call[], isRival: boolean): Promise<void> {
     await Promise.all(calls.map((call) => this.sendOne(call).catch(call.reject)))
-    if (this.waiting.size > 0 && !this.isLooking) void this.lookOn()
+    if (this.waiting.size === 0) return
+    if (isRival) await this.drain().catch(() => undefined)
+    if (!this.isLooking) void this.lookOn()
+  }
+
+  /** Performs the run here, unless somebody holds it. False if it cannot be had. */
+  private async drain(): Promise<boolean> {
+    const { engine, cached } = this.actor
+    if (cached === null) return false
+    const run = await rowOf(this.actor, cached.run.id)
+    if (run?.status !== 'waiting' || run.session !== null || run.readiness === 'isolated') return false
+    return (await performHere(engine, cached.definition, run)).isClaimed
   }
 
   private async sendOne(call: Call): Promise<void> {
@@ -108,7 +122,12 @@ export class MailboxPath {
     const isLate = this.firstUntil <= engine.ports.clock.monotonic()
     if (!isLate && looks % looksForWorkers !== 0) return
     const run = await rowOf(actor, cached.run.id)
-    if (run === null || (run.status === 'waiting' && run.readiness !== 'isolated')) return this.decideHere()
+    if (run === null) return this.decideHere()
+    if (run.status === 'waiting' && run.readiness !== 'isolated') {
+      // A message that nobody takes would keep every later input from the short way.
+      const { isClaimed } = await performHere(engine, cached.definition, run)
+      return isClaimed ? undefined : this.decideHere()
+    }
     if (run.status === 'paused') return this.failEach((call) => paused(actor, run, call.command))
     if (isLate) return this.giveUpLate(run)
     if (run.session === null && run.readiness !== 'isolated') await performHere(engine, cached.definition, run)

@@ -60,7 +60,9 @@ export function createUnheldCommit({ schema, now, feedNumber }: Dialect): Commit
       select $1::smallint, pg_catalog.nextval(${feedNumber}), array[id], array[first], array[last] from moved where feed)`
   const update = (hasFeed: boolean, isOne: boolean) => {
     const feed: readonly StatementName[] = hasFeed ? ['commit.feed'] : []
-    const of = isOne ? `run.id = $${movesAt}::text::uuid` : 'run.id = any(array(select id from given)) and run.id = given.id'
+    const of = isOne
+      ? `run.id = $${movesAt}::text::uuid`
+      : 'run.id = any(array(select id from given)) and run.id = given.id'
     const feedSql = isOne ? feedingOne : feeding
     return statement(
       ['commit.update', 'commit.append', ...feed, 'commit.commit'],
