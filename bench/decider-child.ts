@@ -16,6 +16,7 @@ process.once('disconnect', () => process.exit())
 const [{ store, inputs, callers }] = (await once(process, 'message')) as [DeciderTask]
 const holdfast = await createHoldfast({ store, workflows: [counter], logger })
 await holdfast.execute(counter, { type: 'Count', id: 'hot' })
+await executeAll(holdfast, { inputs: 1_000, callers, idOf: () => `warm-up ${process.pid}` })
 process.send?.('ready')
 await once(process, 'message')
 const times: number[] = []

@@ -1,7 +1,7 @@
 // Inputs that could not be decided here at once: a worker holds the instance, or other processes were always first. Each lies in
 // the mailbox under the id of its command, so it is decided once, by any process; and the journal, which this process reads
-// again and again, says what became of it. Where no worker takes them, they are decided here after all, under the same ids. The
-// caller of one that nobody decides in time learns why; the input stays where it is.
+// again and again, says what became of it. Where no worker takes them, the run is claimed here, and what lies in its mailbox is
+// decided. The caller of one that nobody decides in time learns why; the input stays where it is.
 
 import type { KnownCommand } from '../../core/definition/decider-model.ts'
 import { HoldfastError } from '../../core/errors/error.ts'

@@ -70,11 +70,11 @@ function commitUnheld(batch: Batch, transition: Transition): Committed {
   const isPlain = status === 'waiting' && outbound === null && keyId === null && !sends(transition)
   if (!isPlain) return commitAfterLooking(batch, transition)
   const { db, now } = batch
-  assertLegal('waiting', transition)
   const seq = guard.seq + append.length
   const [readiness, dueTime] = restOf(status, dueAt(due, now), now)
   const row = db.get(unheldSql, [seq, now, readiness, dueTime, base, runId, guard.seq, now, feed ? 1 : 0])
   if (row === undefined) return commitAfterLooking(batch, transition)
+  assertLegal('waiting', transition)
   if (readiness !== 'idle') batch.readyRun(runId)
   batch.append(runId, guard.seq, append, id, feed ? append.length : 0)
   return { outcome: 'committed', seq, at: now, inbox: Number(row['inbox']), released: true, controlRequest: null }
