@@ -1,4 +1,4 @@
-// The decider that is measured: it counts, and is told by an effect that something was done. And callers that have its inputs
+// The decider that is measured: it counts, also what an effect has done. And callers that have its inputs
 // decided, so many at once.
 
 import { EventEmitter } from 'node:events'

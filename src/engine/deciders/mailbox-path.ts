@@ -46,7 +46,7 @@ export class MailboxPath {
     if (!this.isLooking) void this.lookOn()
   }
 
-  /** Performs the run here, unless somebody holds it. False if it cannot be had. */
+  /** Performs the run here, unless a process holds it. False if it cannot be had. */
   private async drain(): Promise<boolean> {
     const { engine, cached } = this.actor
     if (cached === null) return false

@@ -2,7 +2,7 @@
 // rows are inserted as waiting, and what follows is committed by the rules of a transition in the same transaction, for those
 // that were created: a repetition finds that it was.
 
-import { isPlainlyDecided } from '../../../core/rules/plainly-decided.ts'
+import { isPlainlyDecided } from '../../../core/deciding/plainly-decided.ts'
 import type { Followed } from '../../../core/rules/start.ts'
 import type { RunStart, Started } from '../../../store.ts'
 import type { Dialect } from '../dialect.ts'

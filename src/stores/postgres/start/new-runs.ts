@@ -4,7 +4,7 @@
 import { uniqueText } from '../../../core/model/key.ts'
 import type { Due } from '../../../core/model/due.ts'
 import type { MessageDraft } from '../../../core/model/message.ts'
-import { followingOf, isPlainlyDecided } from '../../../core/rules/plainly-decided.ts'
+import { followingOf, isPlainlyDecided } from '../../../core/deciding/plainly-decided.ts'
 import type { NewRun, RunStart } from '../../../store.ts'
 import { ArrayText, noValues, rowFrom, rowsFrom } from '../array-text.ts'
 import type { Value } from '../execution.ts'

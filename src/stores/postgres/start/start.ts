@@ -5,7 +5,7 @@
 
 import { policyColumns } from '../../../core/rows/run-row.ts'
 import { foremost } from '../../../core/rules/insert-order.ts'
-import { followingOf, insertedRow } from '../../../core/rules/plainly-decided.ts'
+import { followingOf, insertedRow } from '../../../core/deciding/plainly-decided.ts'
 import { startedBefore, startInRounds, type Twin } from '../../../core/rules/start.ts'
 import type { NewRun, RunStart, Started } from '../../../store.ts'
 import type { StatementName } from '../statement-name.ts'

@@ -4,7 +4,7 @@
 import { bug } from '../../../core/errors/error.ts'
 import type { MessageDraft } from '../../../core/model/message.ts'
 import { uniqueText } from '../../../core/model/key.ts'
-import { followingOf, insertedRow, isPlainlyDecided } from '../../../core/rules/plainly-decided.ts'
+import { followingOf, insertedRow, isPlainlyDecided } from '../../../core/deciding/plainly-decided.ts'
 import { startRun, type Followed, type StartWork, type Twin } from '../../../core/rules/start.ts'
 import type { Run } from '../../../core/model/run.ts'
 import type { Transition } from '../../../core/model/transition.ts'

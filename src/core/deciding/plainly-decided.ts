@@ -4,9 +4,9 @@
 import type { Draft } from '../model/entry.ts'
 import type { Run } from '../model/run.ts'
 import { sends } from '../model/transition.ts'
-import { advanced, left } from './advance.ts'
-import { newRow } from './new-row.ts'
-import type { RunStart } from './run-start.ts'
+import { advanced, left } from '../rules/advance.ts'
+import { newRow } from '../rules/new-row.ts'
+import type { RunStart } from '../rules/run-start.ts'
 
 export function isPlainlyDecided({ decided = null, keyId: key = null, messages = [] }: RunStart): boolean {
   if (decided === null || messages.length > 0 || sends(decided)) return false
