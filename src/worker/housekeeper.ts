@@ -24,7 +24,7 @@ export class Housekeeper {
   private readonly everyMs: number
   private isWorking = false
   /** A hint of more chores arrived while it worked. */
-  private isHeldBySession = false
+  private isAskedToLook = false
   private cancel: Cancel | null = null
   private stopped = false
 
@@ -40,7 +40,7 @@ export class Housekeeper {
 
   /** There may be a chore to do. */
   readonly look = (): void => {
-    this.isHeldBySession = true
+    this.isAskedToLook = true
     if (!this.isWorking && !this.stopped) void this.work()
   }
 
@@ -59,8 +59,8 @@ export class Housekeeper {
     this.cancel?.()
     let restMs = this.everyMs
     try {
-      while (this.isHeldBySession && !this.stopped) {
-        this.isHeldBySession = false
+      while (this.isAskedToLook && !this.stopped) {
+        this.isAskedToLook = false
         restMs = await this.doAll()
       }
     } catch (error) {

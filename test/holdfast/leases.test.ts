@@ -2,7 +2,7 @@
 // workers on one store and a clock that the test owns.
 
 import { describe, expect, it } from 'vitest'
-import { HoldfastError, isHoldfastError, workflow } from 'holdfast'
+import { HoldfastError, fatal, isHoldfastError, workflow } from 'holdfast'
 import type { BeatRequest } from '../../src/store.ts'
 import { keepLines, type Line } from './open.ts'
 import { stuckOnce } from './stuck.ts'
@@ -162,6 +162,34 @@ describe('step.heartbeat()', () => {
     expect(await after(run.result())).toBe('after ten minutes')
     expect(begun).toBe(1)
     expect(await kindsOf(first, run)).toEqual(['started', 'step-succeeded', 'succeeded'])
+  })
+
+  it('keeps the claim of a run that fails for as long as it waits for a step that was asked to stop', async () => {
+    const { open, after, pause } = virtualWorld()
+    const beats = { accepted: 0, refused: 0 }
+    const failing = workflow('failing', { lease: '5s' }, (ctx) =>
+      Promise.all([
+        ctx.step('slow', async (step) => {
+          for (let second = 0; second < 25; second += 1) {
+            await pause(1_000)
+            try {
+              step.heartbeat()
+              beats.accepted += 1
+            } catch {
+              beats.refused += 1
+            }
+          }
+        }),
+        ctx.step('hotel', () => Promise.reject(fatal('no room'))),
+      ]),
+    )
+    const [first, second] = [await open({ workflows: [failing] }), await open({ workflows: [failing] })]
+    await first.work()
+    await second.work()
+    const run = await first.start(failing)
+    await expect(after(run.result())).rejects.toMatchObject({ code: 'RUN_FAILED' })
+    expect(beats).toEqual({ accepted: 0, refused: 25 })
+    expect(await kindsOf(first, run)).toEqual(['started', 'step-failed', 'step-succeeded', 'failed'])
   })
 
   it('arrives with the next heartbeat if the one that should bring it fails', async () => {

@@ -77,9 +77,11 @@ export class Answers {
         guard.lease === null ? was.run.status === 'waiting' && was.run.session === null : holds(was.run, guard.lease)
       if (!mayWrite) this.fail('fence', run, `token ${guard.lease?.token} of ${guard.lease?.session}`)
       if (was.run.seq !== guard.seq) this.fail('fence', run, `seq ${guard.seq}, but it was ${was.run.seq}`)
-      if (run.seq !== was.run.seq + append.length)
+      // In the same batch its parent may have ended and cancelled it, or a run that it waits for may have ended and woken it.
+      const others = kept.entries.slice(answer.seq)
+      if (run.seq < answer.seq || others.some(({ kind }) => kind !== 'cancelling' && kind !== 'cancelled'))
         this.fail('all_or_nothing', run, `${append.length} entries were sent`)
-      const isParked = run.status === 'waiting'
+      const isParked = run.status === 'waiting' && run.readiness !== 'ready'
       const isUnread = parkIf !== null && isUnseen(kept, parkIf)
       if (isParked && isUnread) this.fail('no_lost_wakeup', run, 'parked unread')
       if (answer.released !== (run.session === null)) this.fail('answers_in_order', run, `released ${answer.released}`)

@@ -159,7 +159,9 @@ class Simulation implements Surroundings {
     if (isBroken()) return
     this.checker.checkFleet()
     this.heal()
-    const boundMs = scenario.programs.reduce((sum, program) => sum + longestMs(program), graceMs)
+    // Strangers who want one row wait for one another, and may have it long after they came.
+    const lockedMs = scenario.strangers.reduce((sum, { ms }) => sum + ms, 0)
+    const boundMs = scenario.programs.reduce((sum, program) => sum + longestMs(program), graceMs + lockedMs)
     const until = world.now + boundMs
     do {
       await world.run(() => isBroken() || this.isAtRest, until)
@@ -208,7 +210,9 @@ class Simulation implements Surroundings {
   private get isAtRest(): boolean {
     if (!this.operator.isDone) return false
     for (const { run } of this.checker.runs.values()) {
-      if (!isTerminal(run.status) && run.deletedAt === null && !isOfInstances(run.type)) return false
+      // A removed run goes on until its holder leaves it.
+      const isRemoved = run.deletedAt !== null && run.session === null
+      if (!isTerminal(run.status) && !isRemoved && !isOfInstances(run.type)) return false
     }
     return this.checker.choresLeft.length === 0 && this.instances?.isAtRest !== false
   }

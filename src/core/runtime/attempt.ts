@@ -208,10 +208,10 @@ export class Attempt extends LazyAbortSignal implements StepTools {
   }
 
   private beat(): void {
+    // An attempt that was asked to stop is still waited for: its run keeps its claim meanwhile.
+    if (this.state === 'running') this.frame.host.heartbeat(this.frame.runId)
     if (this.isAborted) throw this.abortReason
-    if (this.state !== 'running') return
-    this.frame.host.heartbeat(this.frame.runId)
-    if (this.timeout === null) return
+    if (this.state !== 'running' || this.timeout === null) return
     this.timeout.cancel()
     this.limit(this.timeout.ms, this.timeout.onTimeout)
   }

@@ -126,14 +126,14 @@ export class UserTransactions {
     const { storageMs, onOver } = this.parts
     this.isWatching = true
     const began = performance.now()
-    let isHeldBySession = false
+    let hasWarned = false
     while (isInTransaction(user)) {
       const openMs = performance.now() - began
-      if (openMs >= storageMs && !isHeldBySession) {
-        isHeldBySession = true
+      if (openMs >= storageMs && !hasWarned) {
+        hasWarned = true
         this.warnLongOpen(storageMs, user)
       }
-      await pause(Math.min(Math.max(openMs / 20, shortestLookMs), longestLookMs), isHeldBySession)
+      await pause(Math.min(Math.max(openMs / 20, shortestLookMs), longestLookMs), hasWarned)
     }
     this.isWatching = false
     const hints = this.joined.flatMap((one) => one.hints.splice(0))
