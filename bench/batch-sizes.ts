@@ -3,7 +3,7 @@
 import type { Store } from 'holdfast'
 
 class Mean {
-  private calls = 0
+  calls = 0
   private items = 0
 
   add(items: number): void {

@@ -51,7 +51,7 @@ export class Instance implements DeciderInstance {
   private readonly digest: InstanceOptions['ports']['digest']
   private readonly asking: Asking
   /** The names of effects by the runs that perform them, as far as they were asked for. */
-  private readonly effectRuns = new Map<string, string>()
+  private effectRuns: Map<string, string> | null = null
   /** Why it is of no use any more. */
   private broken: Error | null = null
 
@@ -104,13 +104,14 @@ export class Instance implements DeciderInstance {
 
   effectOf(runId: string): string | null {
     const { effects, dead } = this.fold
-    const known = this.effectRuns.get(runId)
+    const known = this.effectRuns?.get(runId)
     if (known !== undefined) return effects.has(known) || dead.has(known) ? known : null
-    this.effectRuns.clear()
+    const found = new Map<string, string>()
     for (const { name, seq } of [...effects.values(), ...dead.values()]) {
-      this.effectRuns.set(effectRunId(this.digest, this.asking.runId, seq), name)
+      found.set(effectRunId(this.digest, this.asking.runId, seq), name)
     }
-    return this.effectRuns.get(runId) ?? null
+    this.effectRuns = found
+    return found.get(runId) ?? null
   }
 
   find(command: string): KnownCommand | null {

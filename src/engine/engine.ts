@@ -296,9 +296,13 @@ export class Engine {
     await withTimeout(this.ports.clock, withinMs, drained)
   }
 
+  get knowsTime(): boolean {
+    return this.clock.now() !== Number.NEGATIVE_INFINITY
+  }
+
   /** Makes sure that the time of the store is known: a process that has only read anything does not know it. */
   async learnTime(): Promise<void> {
-    if (this.clock.now() !== Number.NEGATIVE_INFINITY) return
+    if (this.knowsTime) return
     // A session that is over at once: of all that answers with the time, this changes least.
     const session = this.runIds.next(0)
     const { now } = await this.store.beat({ session, leaseMs: 1_000, seeksUnknownLeases: false, end: true })

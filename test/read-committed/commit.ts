@@ -42,7 +42,12 @@ export async function commitTransitions(
       if (committed !== null) answers.set((given[index] as Transition).id, committed)
     }
   }
-  await commitAll(firstOfEachRun(transitions.filter(mayBePlain)), commitPlain)
+  const plain = firstOfEachRun(transitions.filter(mayBePlain))
+  await commitAll(plain, commitPlain)
+  await commitAll(
+    plain.filter(({ id, guard }) => guard.lease === null && !answers.has(id)),
+    lookForStale,
+  )
   await commitAll(
     transitions.filter(({ id }) => !answers.has(id)),
     commitAfterLooking,
@@ -98,6 +103,19 @@ async function commitPlain(x: Execution, transitions: readonly Transition[]): Pr
   return transitions.map(({ id }) => answers.get(id) ?? null)
 }
 
+/** Those without a lease whose place in the journal another transition has; null for the others. */
+function lookForStale(x: Execution, transitions: readonly Transition[]): Promise<readonly (Committed | null)[]> {
+  return x.run('commit.stale', (tx) =>
+    transitions.map(({ id, runId, guard }): Committed | null => {
+      const [row] = tx.select(x.tables.runs, { at: ['id', [runId]] })
+      const [entry] = tx.select(x.tables.journal, { at: ['place', [placeText(runId, guard.seq + 1)]] })
+      const isWaiting = row?.status === 'waiting' && row.readiness !== 'isolated' && row.session === null
+      if (!isWaiting || row.deletedAt !== null || entry === undefined || entry.entry.transition === id) return null
+      return { outcome: 'refused', reason: 'stale' }
+    }),
+  )
+}
+
 /** One statement writes a row once. The others of its run are judged after that. */
 function firstOfEachRun(transitions: readonly Transition[]): readonly Transition[] {
   const runs = new Set<string>()
@@ -109,7 +127,7 @@ function mayBePlain(transition: Transition): boolean {
   const { guard, undo, continues, outbound, status, applies = null, base = null, settles = null } = transition
   if (sends(transition)) return false
   const hasOutbound = (outbound?.starts.length ?? 0) + (outbound?.watches.length ?? 0) > 0
-  if (base !== null || settles !== null || (guard.lease === null && status !== 'waiting')) return false
+  if (settles !== null || (guard.lease === null ? status !== 'waiting' : base !== null)) return false
   return undo === null && continues === null && applies === null && !hasOutbound
 }
 

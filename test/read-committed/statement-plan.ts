@@ -101,6 +101,8 @@ export const statementPlan = {
     // The fence, the place in the journal and the mailbox's counter are columns of the row, so one update judges and writes
     // them, also after a wait: that is the whole of "no lost wake-up". It never counts messages.
     { name: 'commit.update', kind: 'write', when: 'a transition is a usual one' },
+    // Without a lock: once another transition has its place in the journal, that never changes.
+    { name: 'commit.stale', kind: 'look', when: 'a transition without a lease did not fit' },
     // Those that did not fit, or are unusual, are taken first and judged by the core afterwards.
     { name: 'commit.candidates', kind: 'look', when: 'one of those reaches others, or ends its run' },
     { name: 'commit.lock', kind: 'lock', when: 'a transition did not fit' },
@@ -124,7 +126,7 @@ export const statementPlan = {
     // decides, the look only says by whom.
     { name: 'commit.keys', kind: 'write', when: keysMove, backTo: ['commit.keys'] },
     // Those that did not fit may have a transaction of their own: then nobody is locked out of order.
-    { name: 'commit.commit', kind: 'end', when: null, backTo: ['commit.candidates', 'commit.lock'] },
+    { name: 'commit.commit', kind: 'end', when: null, backTo: ['commit.stale', 'commit.candidates', 'commit.lock'] },
   ],
 
   deliver: [

@@ -33,7 +33,11 @@ export interface DecidedOptions {
 
 export async function decidedTransition(options: DecidedOptions): Promise<Transition> {
   const { host, run, seq, lease, decided, parkIf } = options
-  const append = await keptEntries({ ...options, decided: { ...decided, append: await withSignals(options) } })
+  // Mostly there is nothing to wait for, and then nothing is made that could be waited for: every input comes by here.
+  const sent = decided.signals.length === 0 ? decided.append : await withSignals(options)
+  const isKept = sent.every(({ data }) => data === null || host.payloads.isKeptAsIs(data))
+  const append = isKept ? sent : await keptEntries(options, sent)
+  const hasOutbound = decided.effects.length + decided.starts.length > 0
   const { end, due } = decided
   const isLeft = end === null && (lease === null || parkIf !== null)
   const status = end ?? (isLeft ? 'waiting' : null)
@@ -48,7 +52,7 @@ export async function decidedTransition(options: DecidedOptions): Promise<Transi
     undo: null,
     continues: null,
     takes: decided.takes,
-    outbound: await outboundOf(options),
+    outbound: hasOutbound ? await outboundOf(options) : null,
     keyId: keyIn(options),
     feed: run.feed,
     base: decided.snapshotAt,
@@ -58,7 +62,6 @@ export async function decidedTransition(options: DecidedOptions): Promise<Transi
 /** The entries of signals say where they go. To a run that does not exist nothing is sent. */
 async function withSignals({ host, run, seq, decided }: DecidedOptions): Promise<readonly Draft[]> {
   const { append, signals } = decided
-  if (signals.length === 0) return append
   const { payloads, limits } = host
   const entries = [...append]
   for (const { seq: at, to, name, payload } of signals) {
@@ -76,10 +79,11 @@ function typeOf(workflow: Definition | string): string {
   return typeof workflow === 'string' ? workflow : workflow.type
 }
 
-async function keptEntries({ host, run, seq, decided, isWanted }: DecidedOptions): Promise<readonly Draft[]> {
+async function keptEntries(
+  { host, run, seq, isWanted }: DecidedOptions,
+  append: readonly Draft[],
+): Promise<readonly Draft[]> {
   const { payloads } = host
-  const { append } = decided
-  if (append.every(({ data }) => data === null || payloads.isKeptAsIs(data))) return append
   const keep = async (draft: Draft, index: number): Promise<Draft> => {
     const { data } = draft
     if (data === null || payloads.isKeptAsIs(data)) return draft
@@ -98,9 +102,8 @@ function keyIn({ host, run, decided }: DecidedOptions): string | null {
   return null
 }
 
-async function outboundOf({ host, run, decided }: DecidedOptions): Promise<Outbound | null> {
+async function outboundOf({ host, run, decided }: DecidedOptions): Promise<Outbound> {
   const { effects, starts } = decided
-  if (effects.length + starts.length === 0) return null
   const { payloads, ports } = host
   const made: Promise<ChildStart>[] = effects.map(async (request) =>
     effectStart({ instance: run, request, payloads, digest: ports.digest, transition: host.transitionId() }),

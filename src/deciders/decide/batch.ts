@@ -293,7 +293,8 @@ export class Batch {
     const meta = { from, outcome, ...(command === null ? {} : { command }) } as const
     draft.add({ kind: 'input', name: typed.type, meta, value: recorded })
     const answer = decided.kind === 'decision' ? this.accept(decided) : this.reject(decided.rejection)
-    this.options.pendingAnswers.set(seq, answer)
+    const isRepeatable = command !== null || from.kind === 'message' || fold.options.contentOf !== null
+    if (isRepeatable) this.options.pendingAnswers.set(seq, answer)
     return answer
   }
 

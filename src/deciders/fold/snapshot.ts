@@ -42,8 +42,17 @@ interface SnapshotTimer {
   readonly input: unknown
 }
 
+/** Of each decider: every instance asks for it. */
+const fingerprints = new WeakMap<DeciderRules, string>()
+
 /** What two processes share exactly if they fold events to the same states, as far as that can be seen. */
 export function fingerprint(rules: DeciderRules, digest: Pick<Digest, 'sha256'>): string {
+  let known = fingerprints.get(rules)
+  if (known === undefined) fingerprints.set(rules, (known = fingerprintOf(rules, digest)))
+  return known
+}
+
+function fingerprintOf(rules: DeciderRules, digest: Pick<Digest, 'sha256'>): string {
   const { type, version, stateVersion, initial, evolve, event, past, onErased } = rules
   const parts = [formVersion, type, version, stateVersion, String(initial), String(evolve), schemaText(event)]
   return digest.sha256(JSON.stringify([...parts, ...pastTexts(past), ...(onErased === null ? [] : [String(onErased)])]))

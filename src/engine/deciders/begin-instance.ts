@@ -117,7 +117,7 @@ export async function decidedStart(
   const { payloads } = engine
   const keyId = payloads.keyOf(first.data)
   const run: WrittenRun = { ...fresh.run, keyId }
-  const place = payloads.place(run.id, 1, 'started', null)
+  const kept = payloads.keep(first.data, payloads.place(run.id, 1, 'started', null))
   const host = hostOf(engine)
   const isWanted = (): boolean => !engine.isClosed
   const follows = { ...decided, append: rest }
@@ -141,7 +141,7 @@ export async function decidedStart(
     lease: null,
     leaseMs: null,
     transition: engine.transitionId(),
-    first: { ...first, data: await payloads.keep(first.data, place) },
+    first: { ...first, data: typeof kept === 'string' ? kept : await kept },
     decided: await decidedTransition({ host, run, seq: 1, lease: null, decided: follows, parkIf: null, isWanted }),
   }
 }

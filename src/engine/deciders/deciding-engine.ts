@@ -28,6 +28,7 @@ export interface DecidingEngine extends Pick<Host, 'ports' | 'payloads' | 'trans
   readonly unclaimedWarning: Pick<UnclaimedWarning, 'expect'>
   /** A run may have become claimable. */
   onReady(): void
+  readonly knowsTime: boolean
   learnTime(): Promise<void>
   start(run: RunStart): Promise<Started>
   send(message: OutgoingMessage): Promise<Delivered>

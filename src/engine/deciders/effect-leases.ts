@@ -12,7 +12,7 @@ import type { DecidingEngine } from './deciding-engine.ts'
 export class EffectLeases {
   private readonly engine: DecidingEngine
   /** The starts that carry a lease, by their ids: each has a slot of the local worker. */
-  private readonly reserved = new Map<string, NewRun>()
+  private reserved: Map<string, NewRun> | null = null
   private hasStarts = false
 
   constructor(engine: DecidingEngine) {
@@ -26,11 +26,12 @@ export class EffectLeases {
     this.hasStarts = true
     const { localWorker } = this.engine
     if (localWorker === null) return transition
+    const reserved = (this.reserved ??= new Map<string, NewRun>())
     const starts = outbound.starts.map((start): ChildStart => {
       const lease = this.isEffect(start) ? localWorker.reserve() : null
       if (lease === null) return start
       const run = { ...start.run, lease }
-      this.reserved.set(run.id, run)
+      reserved.set(run.id, run)
       return { ...start, run }
     })
     return { ...transition, outbound: { ...outbound, starts } }
@@ -43,10 +44,10 @@ export class EffectLeases {
   /** The store has leased these: they begin. */
   begin(leased: readonly Run[] | undefined, at: number): void {
     for (const run of leased ?? []) {
-      const given = this.reserved.get(run.id)
+      const given = this.reserved?.get(run.id)
       const lease = given?.lease ?? null
       if (given === undefined || lease === null) continue
-      this.reserved.delete(run.id)
+      this.reserved?.delete(run.id)
       const entry: Entry = { ...given.first, seq: 1, at, transition: given.transition }
       this.engine.localWorker?.begin(run, lease, [entry])
     }
@@ -55,8 +56,8 @@ export class EffectLeases {
 
   /** Slots of starts that were not leased. */
   giveBack(): void {
-    for (const _ of this.reserved) this.engine.localWorker?.cancel()
-    this.reserved.clear()
+    for (const _ of this.reserved ?? []) this.engine.localWorker?.cancel()
+    this.reserved = null
   }
 }
 

@@ -7,14 +7,15 @@
 //   flying   → deciding  others have come while it was on its way, or another process was first (`stale`): what is new is folded,
 //                        and the inputs are decided once more
 //   flying   → deciding  nobody holds the instance, but its run does not just wait (`held`): it is performed here
-//   flying   → awaiting  a worker holds the instance (`held`), or others were first again and again: the inputs go through the
-//                        mailbox, each under the id of its command, and the journal says what became of them
+//   flying   → awaiting  a worker holds the instance (`held`): the inputs go through the mailbox, each under the id of its
+//                        command, and the journal says what became of them
+//   flying   → awaiting  others were first again and again: the same, and the run is claimed here, which no rival can prevent
 //   flying   → idle      the instance is paused, or begins later: the callers learn of that (`held-instance.ts`)
 //   awaiting → idle      all of them were found there, or their callers wait no longer
 //
 // An answer that is not committed (a rejection that leaves nothing) is only given when the store has nothing new.
 
-import type { Answer, Decided, DeciderDefinition, Offer } from '../../core/definition/decider-model.ts'
+import type { Answer, Decided, DeciderDefinition } from '../../core/definition/decider-model.ts'
 import type { Acknowledged, EffectOutcome } from '../../core/definition/definition.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
 import type { Transition } from '../../core/model/transition.ts'
@@ -30,8 +31,9 @@ import { expectWorker } from './expect-worker.ts'
 import { hostOf, type DecidingEngine } from './deciding-engine.ts'
 import { beginInstance, rejectFirst } from './begin-instance.ts'
 import { whenHeld } from './held-instance.ts'
-import { LateCalls } from './late-calls.ts'
+import { LateCalls, stillWaiting } from './late-calls.ts'
 import { MailboxPath } from './mailbox-path.ts'
+import { offerOf, outcomeOffer } from './offers.ts'
 
 /** The end of an effect, with which the instance decides its outcome. */
 interface Settling {
@@ -55,13 +57,16 @@ type Item = Call | Settling | Looking
 const mostSettling = 8
 
 /**
- * How often another process may be first before the inputs go through the mailbox. All inputs of a process are one try, so there
- * are as many rivals as processes: with four, the mailbox after the second loss was a tenth as fast.
+ * How often another process may be first before the inputs go through the mailbox and the run is claimed, which no rival can
+ * prevent. A loser knows later than the winner what is new, so it mostly loses again, for as long as the winner has inputs.
  */
-const mostStale = 12
+const mostStale = 6
 
-/** From the second loss on rivals wait, each for another time. */
-const rivalPauses = { firstMs: 1, longestMs: 16 }
+/**
+ * From the second loss on rivals wait, each for another time, and for several commits of the winner: those who ask for the row
+ * meanwhile keep it waiting, and then all of them together decide less than one alone.
+ */
+const rivalPauses = { firstMs: 8, longestMs: 32 }
 
 export class InstanceActor implements DecidingActor {
   readonly id: string
@@ -72,7 +77,8 @@ export class InstanceActor implements DecidingActor {
   private queue: Item[] = []
   private isWorking = false
   readonly late: LateCalls
-  private readonly mailbox: MailboxPath
+  /** Null while no input has gone through it. */
+  private mailbox: MailboxPath | null = null
   private readonly keeper: InstanceKeeper
 
   constructor(engine: DecidingEngine, definition: DeciderDefinition, id: string, keeper: InstanceKeeper) {
@@ -81,11 +87,10 @@ export class InstanceActor implements DecidingActor {
     this.id = id
     this.keeper = keeper
     this.late = new LateCalls(this)
-    this.mailbox = new MailboxPath(this)
   }
 
   get isIdle(): boolean {
-    return !this.isWorking && !this.mailbox.isWaiting
+    return !this.isWorking && this.mailbox?.isWaiting !== true
   }
 
   get bytes(): number {
@@ -146,12 +151,16 @@ export class InstanceActor implements DecidingActor {
         await this.lookNow(first)
         continue
       }
-      const end = this.queue.findIndex(({ kind }) => kind !== 'call')
-      const calls = this.queue.splice(0, end === -1 ? this.queue.length : end) as Call[]
-      await this.decideAll(calls.filter(({ isGivenUp }) => !isGivenUp))
+      await this.decideAll(this.takeCalls())
     }
     this.isWorking = false
     if (this.isIdle) this.keeper.rested(this)
+  }
+
+  /** The inputs that are next in the queue, and whose callers still wait. */
+  private takeCalls(): readonly Call[] {
+    const end = this.queue.findIndex(({ kind }) => kind !== 'call')
+    return stillWaiting(this.queue.splice(0, end === -1 ? this.queue.length : end) as Call[])
   }
 
   /** Whether nothing waits for the mailbox any more either. */
@@ -162,21 +171,26 @@ export class InstanceActor implements DecidingActor {
   private async decideAll(calls: readonly Call[]): Promise<void> {
     let open = calls
     try {
-      await this.engine.learnTime()
-      let pause = createBackoff(this.engine.ports, rivalPauses)
+      if (!this.engine.knowsTime) await this.engine.learnTime()
+      let pause: (() => Promise<void>) | null = null
       for (let [stale, held] = [0, 0]; open.length > 0;) {
         const done = await this.decideNext(open)
         if (done === 'stale') {
           stale += 1
-          if (stale < mostStale) await this.lost(stale === 1 ? null : pause)
+          if (stale > 1) pause ??= createBackoff(this.engine.ports, rivalPauses)
+          if (stale < mostStale) await this.lost(pause)
+          // Those that have come meanwhile go along: there is one try for all.
+          open = [...stillWaiting(open), ...this.takeCalls()]
         }
         if (done === 'held') held += 1
         const isBlocked = done === 'held' && (await whenHeld(this, open, held)) === 'mailbox'
-        if (isBlocked || stale >= mostStale) return await this.mailbox.send(open)
+        if (isBlocked || stale >= mostStale) {
+          return await (this.mailbox ??= new MailboxPath(this)).send(open, !isBlocked)
+        }
         if (typeof done === 'number') {
-          open = open.slice(done).filter(({ isGivenUp }) => !isGivenUp)
+          open = stillWaiting(open.slice(done))
           stale = 0
-          pause = createBackoff(this.engine.ports, rivalPauses)
+          pause = null
         }
       }
     } catch (error) {
@@ -216,11 +230,10 @@ export class InstanceActor implements DecidingActor {
         (answer, at) => answer.outcome === 'duplicate' && instance.find(calls[at]?.command ?? '') === answer.of,
       )
       if (!isFinal && !(await cached.isCurrent())) return this.refresh(cached)
-      await this.answer(cached, calls, decided.answers)
-      return decided.answers.length
+    } else {
+      const answer = await this.commit(cached, decided)
+      if (typeof answer === 'string') return answer
     }
-    const answer = await this.commit(cached, decided)
-    if (typeof answer === 'string') return answer
     await this.answer(cached, calls, decided.answers)
     return decided.answers.length
   }
@@ -291,7 +304,9 @@ export class InstanceActor implements DecidingActor {
   async answer(cached: CachedInstance, calls: readonly Call[], answers: readonly Answer[]): Promise<void> {
     for (const [at, answer] of answers.entries()) {
       const call = calls[at] as Call
-      await this.answerOne(cached, call, answer).catch(call.reject)
+      // Those of thousands of inputs are at hand.
+      if (answer.outcome === 'accepted' || answer.outcome === 'rejected') call.resolve(answer)
+      else await this.answerOne(cached, call, answer).catch(call.reject)
     }
   }
 
@@ -322,11 +337,7 @@ export class InstanceActor implements DecidingActor {
   }
 
   private async settleNow({ outcome, end, resolve, reject }: Settling): Promise<void> {
-    try {
-      resolve(await this.settled(outcome, end))
-    } catch (error) {
-      reject(error)
-    }
+    await this.settled(outcome, end).then(resolve, reject)
   }
 
   /** If the instance cannot be read or decided for now, the end goes alone, and the outcome is found in the mailbox. */
@@ -380,13 +391,4 @@ export class InstanceActor implements DecidingActor {
       leases.giveBack()
     }
   }
-}
-
-function offerOf({ input, command }: Call): Offer {
-  return { kind: 'call', input, command }
-}
-
-function outcomeOffer({ name, meta, result }: EffectOutcome): Extract<Offer, { kind: 'performed' | 'gave-up' }> {
-  if ('value' in result) return { kind: 'performed', name, meta, result: result.value }
-  return { kind: 'gave-up', name, meta, error: result.error }
 }

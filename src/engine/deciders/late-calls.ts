@@ -13,6 +13,11 @@ import type { Call, CallWatch, DecidingActor } from './deciding-actor.ts'
 /** The store may be slow for so long besides: `timeout` bounds the wait for others. */
 const storeMs = 5_000
 
+/** Those whose callers have no answer yet. */
+export function stillWaiting(calls: readonly Call[]): readonly Call[] {
+  return calls.some(({ isGivenUp }) => isGivenUp) ? calls.filter(({ isGivenUp }) => !isGivenUp) : calls
+}
+
 export class LateCalls implements CallWatch {
   private readonly actor: Pick<DecidingActor, 'engine' | 'definition' | 'id'>
   private readonly open = new Set<Call>()

@@ -1,7 +1,7 @@
 // Inputs that could not be decided here at once: a worker holds the instance, or other processes were always first. Each lies in
 // the mailbox under the id of its command, so it is decided once, by any process; and the journal, which this process reads
-// again and again, says what became of it. Where no worker takes them, they are decided here after all, under the same ids. The
-// caller of one that nobody decides in time learns why; the input stays where it is.
+// again and again, says what became of it. Where no worker takes them, the run is claimed here, and what lies in its mailbox is
+// decided. The caller of one that nobody decides in time learns why; the input stays where it is.
 
 import type { KnownCommand } from '../../core/definition/decider-model.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
@@ -35,10 +35,24 @@ export class MailboxPath {
     return this.waiting.size > 0
   }
 
-  /** Puts inputs into the mailbox, in order. */
-  async send(calls: readonly Call[]): Promise<void> {
+  /**
+   * Puts inputs into the mailbox, in order. `isRival`: nobody holds the run, and others were always first. Then it is claimed here
+   * at once, and whatever has come is decided together.
+   */
+  async send(calls: readonly Call[], isRival: boolean): Promise<void> {
     await Promise.all(calls.map((call) => this.sendOne(call).catch(call.reject)))
-    if (this.waiting.size > 0 && !this.isLooking) void this.lookOn()
+    if (this.waiting.size === 0) return
+    if (isRival) await this.drain().catch(() => undefined)
+    if (!this.isLooking) void this.lookOn()
+  }
+
+  /** Performs the run here, unless a process holds it. False if it cannot be had. */
+  private async drain(): Promise<boolean> {
+    const { engine, cached } = this.actor
+    if (cached === null) return false
+    const run = await rowOf(this.actor, cached.run.id)
+    if (run?.status !== 'waiting' || run.session !== null || run.readiness === 'isolated') return false
+    return (await performHere(engine, cached.definition, run)).isClaimed
   }
 
   private async sendOne(call: Call): Promise<void> {
@@ -109,7 +123,12 @@ export class MailboxPath {
     const isLate = this.firstUntil <= engine.ports.clock.monotonic()
     if (!isLate && looks % looksForWorkers !== 0) return
     const run = await rowOf(actor, cached.run.id)
-    if (run === null || (run.status === 'waiting' && run.readiness !== 'isolated')) return this.decideHere()
+    if (run === null) return this.decideHere()
+    if (run.status === 'waiting' && run.readiness !== 'isolated') {
+      // A message that nobody takes would keep every later input from the short way.
+      const { isClaimed } = await performHere(engine, cached.definition, run)
+      return isClaimed ? undefined : this.decideHere()
+    }
     if (run.status === 'paused') return this.failEach((call) => paused(actor, run, call.command))
     if (isLate) return this.giveUpLate(run)
     if (run.session === null && run.readiness !== 'isolated') await performHere(engine, cached.definition, run)

@@ -21,6 +21,7 @@ export type StatementName =
   | 'load.entries'
   | 'load.messages'
   | 'commit.update'
+  | 'commit.stale'
   | 'commit.candidates'
   | 'commit.lock'
   | 'commit.lock-topics'

@@ -2,6 +2,7 @@
 // rows are inserted as waiting, and what follows is committed by the rules of a transition in the same transaction, for those
 // that were created: a repetition finds that it was.
 
+import { isPlainlyDecided } from '../../../core/deciding/plainly-decided.ts'
 import type { Followed } from '../../../core/rules/start.ts'
 import type { RunStart, Started } from '../../../store.ts'
 import type { Dialect } from '../dialect.ts'
@@ -10,7 +11,6 @@ import type { LockRequest } from '../exchange/lock-request.ts'
 import type { Execution } from '../execution.ts'
 import { byShard } from '../schema/shards.ts'
 import { lockRequestOf, type LockedCommitQueries } from '../commit/locked-commit.ts'
-import { isPlainlyDecided } from './new-runs.ts'
 import { startInOrder, type StartingParts } from './ordered-start.ts'
 
 export interface DecidedStartParts extends StartingParts {

@@ -1,11 +1,10 @@
 // Runs to be inserted, each with its first entry, as columns. Most columns are empty mostly, for few runs have a key, tags or a
 // parent: then the statement does without them.
 
-import { sends } from '../../../core/model/transition.ts'
 import { uniqueText } from '../../../core/model/key.ts'
 import type { Due } from '../../../core/model/due.ts'
-import type { Draft } from '../../../core/model/entry.ts'
 import type { MessageDraft } from '../../../core/model/message.ts'
+import { followingOf, isPlainlyDecided } from '../../../core/deciding/plainly-decided.ts'
 import type { NewRun, RunStart } from '../../../store.ts'
 import { ArrayText, noValues, rowFrom, rowsFrom } from '../array-text.ts'
 import type { Value } from '../execution.ts'
@@ -130,21 +129,6 @@ export function valuesOfNewRuns(
 
 export function isDecidedRun({ decided = null }: RunStart): boolean {
   return decided !== null
-}
-
-/**
- * What follows from its first input is entries and a time, and so the insert writes it; anything else follows in the same
- * transaction, by the rules.
- */
-export function isPlainlyDecided({ decided = null, keyId: key = null, messages = [] }: RunStart): boolean {
-  if (decided === null || messages.length > 0 || sends(decided)) return false
-  const { status, outbound = null, base = null, keyId = null } = decided
-  return status === 'waiting' && outbound === null && base === null && (keyId === null || keyId === key)
-}
-
-/** The entries behind its first one that are inserted with it. */
-export function followingOf(run: RunStart): readonly Draft[] {
-  return isPlainlyDecided(run) ? (run.decided?.append ?? []) : []
 }
 
 function dueOfDecided(run: RunStart): Due | null {

@@ -5,11 +5,9 @@
 
 import { policyColumns } from '../../../core/rows/run-row.ts'
 import { foremost } from '../../../core/rules/insert-order.ts'
-import { advanced, left } from '../../../core/rules/advance.ts'
-import { newRow } from '../../../core/rules/new-row.ts'
+import { followingOf, insertedRow } from '../../../core/deciding/plainly-decided.ts'
 import { startedBefore, startInRounds, type Twin } from '../../../core/rules/start.ts'
 import type { NewRun, RunStart, Started } from '../../../store.ts'
-import type { Run } from '../../../core/model/run.ts'
 import type { StatementName } from '../statement-name.ts'
 import { statement, type Dialect } from '../dialect.ts'
 import { createSpreadStartQueries } from '../spread/spread-start.ts'
@@ -18,9 +16,7 @@ import { Appends, entriesFrom } from '../commit/appends.ts'
 import {
   decidedRunsFrom,
   decidedRunValues,
-  followingOf,
   isDecidedRun,
-  isPlainlyDecided,
   messagesOf,
   newRunsFrom,
   newRunValues,
@@ -178,7 +174,7 @@ export function createStartQueries(dialect: Dialect, as: 'start' | 'commit' = 's
     for (const row of rows) {
       const run = byId.get(row['id'] as string) as RunStart
       const leased = isTrue(row['leased'])
-      const made = madeOf(run, Number(row['created_at']), leased)
+      const made = insertedRow(run, Number(row['created_at']), leased)
       if (!leased) hintPlace(x, made)
       hintDeadline(x, made, made.createdAt)
       const inbox = messagesOf(run).length
@@ -267,13 +263,6 @@ const decided: Variant = {
   idle: `when due is null then 'idle' `,
   due: `case when waits then least(due_at, now + due_after) else ${dueAtStart} end`,
   began: ' or waits',
-}
-
-/** The row as it was inserted. */
-function madeOf(run: RunStart, now: number, isLeased: boolean): Run {
-  const row = newRow(run, now, isLeased)
-  const { decided = null } = run
-  return decided === null || !isPlainlyDecided(run) ? row : left(advanced(row, decided, now), decided, now)
 }
 
 function messageNameOf(run: NewRun): readonly object[] {

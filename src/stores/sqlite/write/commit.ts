@@ -47,7 +47,7 @@ const succeedSql = `${endSql} and (timeout_at is null or timeout_at > ?)`
  * mailbox has to be read.
  */
 const unheldSql = `
-  update runs set seq = ?, updated_at = ?, readiness = ?, due = ?
+  update runs set seq = ?, updated_at = ?, readiness = ?, due = ?, base = coalesce(?, base)
   where shard = 0 and id = ? and seq = ? and status = 'waiting' and readiness in ('idle', 'timed') and (due is null or due > ?)
     and deleted_at is null and feed = ? returning inbox`
 
@@ -67,14 +67,14 @@ export function commitOne(batch: Batch, transition: Transition): Committed {
 /** An input was decided without a lease, and nothing else follows from it than entries and a time. */
 function commitUnheld(batch: Batch, transition: Transition): Committed {
   const { id, runId, guard, append, status, due, outbound = null, keyId = null, base = null, feed = false } = transition
-  const isPlain = status === 'waiting' && outbound === null && keyId === null && base === null && !sends(transition)
+  const isPlain = status === 'waiting' && outbound === null && keyId === null && !sends(transition)
   if (!isPlain) return commitAfterLooking(batch, transition)
   const { db, now } = batch
-  assertLegal('waiting', transition)
   const seq = guard.seq + append.length
   const [readiness, dueTime] = restOf(status, dueAt(due, now), now)
-  const row = db.get(unheldSql, [seq, now, readiness, dueTime, runId, guard.seq, now, feed ? 1 : 0])
+  const row = db.get(unheldSql, [seq, now, readiness, dueTime, base, runId, guard.seq, now, feed ? 1 : 0])
   if (row === undefined) return commitAfterLooking(batch, transition)
+  assertLegal('waiting', transition)
   if (readiness !== 'idle') batch.readyRun(runId)
   batch.append(runId, guard.seq, append, id, feed ? append.length : 0)
   return { outcome: 'committed', seq, at: now, inbox: Number(row['inbox']), released: true, controlRequest: null }

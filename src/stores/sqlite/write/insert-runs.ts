@@ -10,7 +10,7 @@ const times = 'created_at, updated_at'
 const readyColumns = `runs (shard, id, type, version, priority, due, feed, ${times})`
 const leasedColumns = `runs (shard, id, type, version, status, readiness, priority, token, session, feed, ${times})`
 const bounds = 'deadline, timeout_at, expires_at'
-const boundedColumns = `id, type, version, status, readiness, priority, due, token, session, feed, ${bounds}, ${times}`
+const boundedColumns = `id, type, version, status, readiness, priority, due, token, session, feed, seq, ${bounds}, ${times}`
 const nameColumns = 'key, key_scope, unique_key, idempotency_key, started_as, parent_id, tags, metadata, key_id'
 
 export function insertRuns({ db }: Batch, runs: readonly Run[]): void {
@@ -31,8 +31,8 @@ export function insertRuns({ db }: Batch, runs: readonly Run[]): void {
   }
   db.insert(readyColumns, 8, ready)
   db.insert(leasedColumns, 11, leased)
-  db.insert(`runs (shard, ${boundedColumns})`, 15, bounded)
-  db.insert(`runs (shard, ${boundedColumns}, ${nameColumns})`, 24, named)
+  db.insert(`runs (shard, ${boundedColumns})`, 16, bounded)
+  db.insert(`runs (shard, ${boundedColumns}, ${nameColumns})`, 25, named)
   db.insert('tags (shard, tag, run_id)', 2, tags)
 }
 
@@ -55,7 +55,7 @@ function isBounded({ status, deadline, timeoutAt, expiresAt, readiness }: Run): 
 function boundedValues(run: Run): readonly Value[] {
   const { id, type, version, status, readiness, priority, due, token, session, createdAt } = run
   const { deadline, timeoutAt, expiresAt } = run
-  const place = [id, type, version, status, readiness, priority, due, token, session, run.feed ? 1 : 0]
+  const place = [id, type, version, status, readiness, priority, due, token, session, run.feed ? 1 : 0, run.seq]
   return [...place, deadline, timeoutAt, expiresAt, createdAt, createdAt]
 }
 

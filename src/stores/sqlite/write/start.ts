@@ -4,7 +4,7 @@
 import { bug } from '../../../core/errors/error.ts'
 import type { MessageDraft } from '../../../core/model/message.ts'
 import { uniqueText } from '../../../core/model/key.ts'
-import { newRow } from '../../../core/rules/new-row.ts'
+import { followingOf, insertedRow, isPlainlyDecided } from '../../../core/deciding/plainly-decided.ts'
 import { startRun, type Followed, type StartWork, type Twin } from '../../../core/rules/start.ts'
 import type { Run } from '../../../core/model/run.ts'
 import type { Transition } from '../../../core/model/transition.ts'
@@ -32,7 +32,9 @@ export function startRuns(
 /** The obstacles of a batch of starts, and the rows that it has made so far: rows go in few statements at the end. */
 class SqliteStartWork implements StartWork {
   private readonly unitOfWork: SqliteUnitOfWork
-  private readonly followed: Follow
+  private readonly followRules: Follow
+  /** The runs that were inserted with all that follows from their first inputs. */
+  private readonly followed = new Set<string>()
   private readonly batch: Batch
   private readonly given: ReadonlyMap<string, RunStart>
   private readonly known: Set<unknown>
@@ -45,7 +47,7 @@ class SqliteStartWork implements StartWork {
   constructor(unitOfWork: SqliteUnitOfWork, runs: readonly RunStart[], follow: Follow) {
     this.given = new Map(runs.map((run) => [run.id, run]))
     this.unitOfWork = unitOfWork
-    this.followed = follow
+    this.followRules = follow
     this.batch = unitOfWork.batch
     this.known = knownIds(this.batch, runs)
     this.keys.read(this.batch, runs)
@@ -75,22 +77,26 @@ class SqliteStartWork implements StartWork {
   insert(given: RunStart, isLeased: boolean): Run {
     const { batch } = this
     if (given.shard !== 0) throw bug('This store has one shard', { runId: given.id, shard: given.shard })
-    const row = newRow(given, batch.now, isLeased)
-    const { messages = [] } = given
+    const row = insertedRow(given, batch.now, isLeased)
+    const { messages = [], decided = null } = given
+    const following = followingOf(given)
     const run = messages.length === 0 ? row : { ...row, inbox: messages.length }
     if (messages.length > 0) this.withMessages.push({ run: row, messages })
     this.made.set(run.id, { run, transition: given.transition })
     this.keys.take(given)
     batch.append(run.id, 0, [given.first], given.transition, given.feed ? 1 : 0)
+    batch.append(run.id, 1, following, decided?.id ?? null, given.feed ? following.length : 0)
+    if (isPlainlyDecided(given)) this.followed.add(run.id)
     batch.written(undefined, run)
     this.fresh.push(run)
     return run
   }
 
   follow(decided: Transition): Followed {
-    this.write()
-    const followed = this.followed(decided)
     const made = this.made.get(decided.runId)
+    if (made !== undefined && this.followed.has(decided.runId)) return { run: copied(made.run) }
+    this.write()
+    const followed = this.followRules(decided)
     if (made !== undefined) this.made.set(decided.runId, { ...made, run: followed.run })
     this.readAgain(decided)
     return followed
