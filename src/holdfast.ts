@@ -75,13 +75,9 @@ import {
   type HoldfastOptions,
 } from './holdfast-options.ts'
 import { checkStore, isPostgres, openStore, unmigrated } from './open-store.ts'
+import { projectionControl, type ProjectionControl } from './projection-control.ts'
 import type { MemoryProjection, Projection, WorkedProjection } from './projections/definition.ts'
-import {
-  Projections,
-  type ProjectionControl,
-  type ProjectOptions,
-  type RunningMemoryProjection,
-} from './projections/projections.ts'
+import { Projections, type ProjectOptions, type RunningMemoryProjection } from './projections/projections.ts'
 import type { RunningProjection } from './projections/running-projection.ts'
 import type { InvariantCheck, Store, StoreAdmin } from './store.ts'
 import { MemoryStore } from './stores/memory/store.ts'
@@ -317,7 +313,7 @@ function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly)
     doctor: (options) => checkInvariants(engine, options),
     project: ((projection: Projection, options?: ProjectOptions) =>
       projections.project(projection, options)) as Holdfast['project'],
-    projections,
+    projections: projectionControl(projections),
     async work(options) {
       if (closing !== null) throw new HoldfastError('CLOSED', 'This Holdfast is closed. Create a new one to go on.')
       if (worker !== null) {

@@ -44,12 +44,8 @@ export {
   type TransactionTools,
   type WorkedProjection,
 } from './projections/definition.ts'
-export type {
-  ProjectionControl,
-  ProjectionView,
-  ProjectOptions,
-  RunningMemoryProjection,
-} from './projections/projections.ts'
+export type { ProjectionView, ProjectOptions, RunningMemoryProjection } from './projections/projections.ts'
+export type { ProjectionControl } from './projection-control.ts'
 export type { RunningProjection } from './projections/running-projection.ts'
 export type { Lag } from './projections/lag.ts'
 export type { EffectTools, Executed, TypedDecider } from './core/definition/decider-model.ts'

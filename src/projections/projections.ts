@@ -61,27 +61,7 @@ export interface ProjectionView {
   } | null
 }
 
-/** What an operator does with projections, whichever process projects them. */
-export interface ProjectionControl {
-  /** All that were ever projected with a position in the store. */
-  list(): Promise<readonly ProjectionView[]>
-  pause(projection: string | Projection): Promise<void>
-  /** Lets a paused or parked one go on; a parked one tries its event again. */
-  resume(projection: string | Projection): Promise<void>
-  /** Leaves out the event at which it is parked. `position` is that of the event, so that no other one is skipped. */
-  skip(projection: string | Projection, position: number): Promise<void>
-  /**
-   * Builds the read model anew, in a place of its own, and puts that in the place of the live one. A process that projects it does
-   * the work; one that was asked for before goes on. By the name alone, with the definition of the live one.
-   */
-  rebuild(projection: string | WorkedProjection): Promise<void>
-  /** Gives a rebuild up. What it has written stays until the next one begins. */
-  abandonRebuild(projection: string | Projection): Promise<void>
-  /** Forgets a projection that no process projects any more. Its read model stays. */
-  remove(projection: string | Projection): Promise<void>
-}
-
-export class Projections implements ProjectionControl {
+export class Projections {
   private readonly engine: Engine
   private readonly reader: FeedReader
   private readonly running = new Map<string, { stop(): Promise<void> | void; wake(): void; look?(): Promise<void> }>()

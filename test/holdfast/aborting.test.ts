@@ -56,6 +56,15 @@ const calls: Readonly<Record<string, Call>> = {
   instance: (holdfast, options) => holdfast.instance(counter, '1', options),
   deadTimers: (holdfast, options) => holdfast.deadTimers(counter, '1', options),
   backlog: (holdfast, options) => holdfast.backlog(counter, '1', options),
+  inspect: (holdfast, options) => holdfast.inspect(counter, '1', options),
+  observe: (holdfast, options) => holdfast.observe(counter, options),
+  'projections.list': (holdfast, options) => holdfast.projections.list(options),
+  'projections.pause': (holdfast, options) => holdfast.projections.pause('sums', options),
+  'projections.resume': (holdfast, options) => holdfast.projections.resume('sums', options),
+  'projections.skip': (holdfast, options) => holdfast.projections.skip('sums', 1, options),
+  'projections.rebuild': (holdfast, options) => holdfast.projections.rebuild('sums', options),
+  'projections.abandonRebuild': (holdfast, options) => holdfast.projections.abandonRebuild('sums', options),
+  'projections.remove': (holdfast, options) => holdfast.projections.remove('sums', options),
   submit: (holdfast, options) => holdfast.submit(operation.cancel(id, options)),
   submitBatch: (holdfast, options) => firstOf(holdfast.submitBatch([operation.retry(id)], options)),
   'submitBatch of sends': (holdfast, options) => firstOf(holdfast.submitBatch([operation.broadcast(paid, 1)], options)),
@@ -101,7 +110,7 @@ const codes: Readonly<Record<string, string>> = {
 }
 
 /** What asks no store, ends in time by itself, or is a transaction of the caller's. */
-const others = ['using', 'run', 'active', 'work', 'close']
+const others = ['using', 'run', 'active', 'work', 'project', 'projections', 'close']
 
 /** Of one operation the answer says what a single call throws. */
 async function firstOf(answers: Promise<readonly SettledOperation<unknown>[]>): Promise<unknown> {
@@ -185,7 +194,8 @@ describe('a database that hangs', () => {
     const handle = Object.getOwnPropertyNames(RunHandle.prototype).filter(
       (name) => !['constructor', 'ending', 'timeoutError', 'abortError'].includes(name),
     )
-    const all = [...Object.keys(holdfast), ...handle.map((name) => `run.${name}`)]
+    const control = Object.keys(holdfast.projections).map((name) => `projections.${name}`)
+    const all = [...Object.keys(holdfast), ...handle.map((name) => `run.${name}`), ...control]
     expect(all.filter((name) => calls[name] === undefined && !others.includes(name))).toEqual([])
   })
 
