@@ -88,6 +88,7 @@ const files = {
   'store.ts': { src: ['core'] },
   'store-kit.ts': { src: ['core', 'store.ts'] },
   'holdfast-options.ts': { src: ['core', 'store.ts', 'engine', 'client', 'functions'] },
+  'projection-control.ts': { src: ['client', 'projections'] },
   'system.ts': { src: ['core', 'async-scopes.ts', 'console-logger.ts'], builtins: true },
   'console-logger.ts': { src: ['core'], builtins: true },
   'async-scopes.ts': { src: ['core'], builtins: true },
