@@ -65,12 +65,12 @@ interface Asked {
 export function decided({ run, entries }: Journal, { id, commands, ended = [], effect, isOver }: Asked): Transition {
   const append: Draft[] = commands.flatMap((command) => inputOf(command, isKnown(entries, command)))
   for (const child of ended) append.push(...outcomeOf(entries, child, 'succeeded'))
-  if (effect !== null) {
-    const name = `act#${run.seq + append.length + 1}`
-    append.push({ kind: 'effect', name, meta: null, data: JSON.stringify(effect.id) })
-  }
+  const name = `act#${run.seq + append.length + 1}`
+  if (effect !== null) append.push({ kind: 'effect', name, meta: null, data: JSON.stringify(effect.id) })
   if (isOver) append.push({ kind: 'succeeded', name: null, meta: null, data: '1' })
-  const starts = effect === null ? [] : [{ run: effect, awaited: true, onParentEnd: 'cancel' } as const]
+  const metadata = JSON.stringify({ id: run.id, effect: name })
+  const child = effect === null ? null : { ...effect, metadata }
+  const starts = child === null ? [] : [{ run: child, awaited: true, onParentEnd: 'cancel' } as const]
   return {
     id,
     runId: run.id,

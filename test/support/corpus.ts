@@ -1,6 +1,16 @@
 // Runs in all kinds of states, made through the public API in a time that the test owns, on any store.
 
-import { createHoldfast, fatal, workflow, type Holdfast, type RunHandle, type Store, type StoreAdmin } from 'holdfast'
+import {
+  createHoldfast,
+  decider,
+  decision,
+  fatal,
+  workflow,
+  type Holdfast,
+  type RunHandle,
+  type Store,
+  type StoreAdmin,
+} from 'holdfast'
 import { createVirtualClock, type VirtualClock } from 'holdfast/testing'
 import { abandon } from '../holdfast/virtual-world.ts'
 
@@ -39,6 +49,8 @@ const specials = [
   'cancelling',
   'continued',
   'removed',
+  'deciding',
+  'performing',
 ] as const
 type Special = (typeof specials)[number]
 
@@ -89,13 +101,25 @@ const definitions = {
   }),
 }
 
+/** An instance that waits for its timer while its effect is performed. */
+const order = decider('order', {
+  id: 'orderId',
+  initial: () => 0,
+  evolve: (count: number, _event: { type: 'Noted' }) => count + 1,
+  decide: (count, _input: { type: 'Note'; orderId: string }) => {
+    const noted = decision({ type: 'Noted' } as const).timer('late', { after: '1 day' }, { type: 'Note', orderId: '1' })
+    return count > 0 ? noted : noted.effect({ type: 'sendMail' } as const)
+  },
+  effects: { sendMail: never },
+})
+
 /** Makes the runs. Time stands still afterwards; the worker has stopped, but for what still runs. */
 export async function makeCorpus(make: (clock: VirtualClock) => Promise<Store & StoreAdmin>): Promise<Corpus> {
   const clock = createVirtualClock()
   const store = await make(clock)
   const quiet = (): void => undefined
   const logger = { debug: quiet, info: quiet, warn: quiet, error: quiet }
-  const workflows = Object.values(definitions)
+  const workflows = [...Object.values(definitions), order]
   const open = (list = workflows): Promise<Holdfast> =>
     createHoldfast({ store, workflows: list, logger, ports: { clock } })
   flaky.isWell = false
@@ -114,6 +138,7 @@ export async function makeCorpus(make: (clock: VirtualClock) => Promise<Store & 
 
   await holdfast.work({ signals: false })
   await startAll(operator, note)
+  await decideAll(operator, note)
   await clock.advance('3 min')
   await controlAll(operator, store, ids as Record<Special, string>, note)
   await clock.advance('3 min')
@@ -149,6 +174,17 @@ async function startAll(operator: Holdfast, note: Note): Promise<void> {
   note('cancelling', await operator.start(saga, 'stubborn'))
   note('failed and undone', await operator.start(saga, 'fails'))
   note('continued', await operator.start(rounds, 1))
+}
+
+async function decideAll(operator: Holdfast, note: Note): Promise<void> {
+  await operator.execute(order, { type: 'Note', orderId: '1' })
+  // Its timer is replaced.
+  await operator.execute(order, { type: 'Note', orderId: '1' })
+  const { runs } = await operator.find({ type: 'order' })
+  for (const run of runs) {
+    note('deciding', run)
+    for (const child of (await operator.find({ parent: run.id })).runs) note('performing', child)
+  }
 }
 
 async function controlAll(

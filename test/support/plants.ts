@@ -144,6 +144,33 @@ export const plants: readonly Plant[] = [
   ['timer_never_early', 'waiting', setEntry(`meta = replace(meta, '"seenAt":', '"seenAt":-')`, `kind = 'woken'`)],
   ['timer_never_early', 'waiting', setEntry(`meta = replace(meta, '"winner":"', '"winner":"x')`, `kind = 'woken'`)],
   ['timer_never_early', 'waiting', setEntry(`name = 'other'`, `kind = 'waiting' and seq = 2`)],
+  ['due_is_earliest_timer', 'deciding', setRun(`readiness = 'idle', due = null`)],
+  ['due_is_earliest_timer', 'deciding', setRun('due = due + 1')],
+  ['due_is_earliest_timer', 'deciding', setRun('due = due - 1')],
+  ['due_is_earliest_timer', 'deciding', ...append('timer-cancelled', 'late')],
+  [
+    'due_is_earliest_timer',
+    'deciding',
+    ...append('attempt-failed', 'late', `'{"attempt":1,"ms":0,"delayMs":1}'`, `'1'`),
+  ],
+  [
+    'due_is_earliest_timer',
+    'deciding',
+    ...append('input', null, `'{"from":{"kind":"timer","name":"late","dueAt":1},"outcome":"accepted"}'`),
+  ],
+  ['due_is_earliest_timer', 'deciding', ...append('timer', '#9', `'{"at":7,"afterMs":null}'`, `'1'`)],
+  ['effect_runs_follow_journal', 'deciding', `update runs set parent_id = null where parent_id = ?`],
+  ['effect_runs_follow_journal', 'deciding', `update runs set type = 'order/call' where parent_id = ?`],
+  [
+    'effect_runs_follow_journal',
+    'deciding',
+    `update runs set metadata = '{"effect":"sendMail#0"}' where parent_id = ?`,
+  ],
+  [
+    'effect_runs_follow_journal',
+    'performing',
+    `update journal set kind = 'logged' where kind = 'effect' and run_id = (select parent_id from runs where id = ?)`,
+  ],
   [
     'one_key_one_live_run',
     'ready',

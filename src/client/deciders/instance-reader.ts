@@ -84,8 +84,30 @@ export interface InstanceReader {
     options?: AbortOption,
   ): Promise<RunHandle<Types['state']>>
   instance(decider: string, id: string, options?: AbortOption): Promise<RunHandle<unknown>>
-  /** The timers of an instance that gave up, in order: nothing tries them again. None if there is no instance of this id. */
+  /**
+   * The timers of an instance that gave up, in order, and were not armed again since. None if there is no instance of this id.
+   *
+   * @example
+   * for (const { name } of await holdfast.deadTimers(order, '42')) await holdfast.retryDeadTimer(order, '42', name)
+   */
   deadTimers(decider: TypedDecider | string, id: string, options?: AbortOption): Promise<readonly TimerFailure[]>
+  /**
+   * Arms a timer that gave up once more: it is due at once, and its attempts are counted anew. `not-dead` if it is not among
+   * `deadTimers`, or its instance is over. Rejects with WRONG_STATUS while the instance is paused.
+   */
+  retryDeadTimer(
+    decider: TypedDecider | string,
+    id: string,
+    name: string,
+    options?: AbortOption,
+  ): Promise<{ readonly outcome: 'retried' | 'not-dead' }>
+  /** Takes a timer that gave up from `deadTimers`; its journal keeps it. Otherwise as `retryDeadTimer`. */
+  discardDeadTimer(
+    decider: TypedDecider | string,
+    id: string,
+    name: string,
+    options?: AbortOption,
+  ): Promise<{ readonly outcome: 'discarded' | 'not-dead' }>
   /** How many inputs were enqueued and are not decided yet. */
   backlog(decider: TypedDecider | string, id: string, options?: AbortOption): Promise<Backlog>
 }

@@ -29,6 +29,8 @@ export interface TimerFailure {
   /** The number of its entry in the journal. */
   readonly seq: number
   readonly at: Date
+  /** What `retryDeadTimer` and `discardDeadTimer` call it: its key, or `#` and the number of the entry that armed it. */
+  readonly name: string
   /** Its key; null if it had none. */
   readonly key: string | null
   /** How often it was tried. */

@@ -7,10 +7,11 @@ import type { Engine } from '../../engine/engine.ts'
 import type { AbortOption } from '../abort-option.ts'
 import { operation, type Operation } from '../operation.ts'
 import type { Enqueuer, ExecuteOptions, Executor } from './executor.ts'
+import { discardDeadTimer, readDeadTimers, retryDeadTimer } from './dead-timers.ts'
 import { inspectInstance } from './inspect.ts'
 import type { EventsOptions, InspectOptions, InstanceReader, ObserveOptions, StateOptions } from './instance-reader.ts'
 import { observeInstances } from './observe.ts'
-import { instanceHandle, readBacklog, readDeadTimers, readEvents, readHistory, readState } from './read-instance.ts'
+import { instanceHandle, readBacklog, readEvents, readHistory, readState } from './read-instance.ts'
 
 export type DeciderMethods = Executor & Enqueuer & InstanceReader
 
@@ -37,6 +38,10 @@ export function deciderMethods(engine: Engine, submit: (given: Operation) => Pro
     history: (decider: Named, id: string, options?: EventsOptions) => readHistory(engine, decider, id, options),
     instance: (decider: Named, id: string, options?: AbortOption) => instanceHandle(engine, decider, id, options),
     deadTimers: (decider: Named, id: string, options?: AbortOption) => readDeadTimers(engine, decider, id, options),
+    retryDeadTimer: (decider: Named, id: string, name: string, options?: AbortOption) =>
+      retryDeadTimer(engine, { decider, id, name, options }),
+    discardDeadTimer: (decider: Named, id: string, name: string, options?: AbortOption) =>
+      discardDeadTimer(engine, { decider, id, name, options }),
     backlog: (decider: Named, id: string, options?: AbortOption) => readBacklog(engine, decider, id, options),
   }
   // The compiler knows what an operation of such a decider answers.

@@ -17,7 +17,7 @@ import { checkWhole } from '../read/cursor.ts'
 import { RunHandle } from '../run-handle.ts'
 import { copied, deciderOf } from './execute.ts'
 import type { EventsOptions, StateOptions } from './instance-reader.ts'
-import type { Backlog, EventCause, HistoricEvent, TimerFailure } from './instance-views.ts'
+import type { Backlog, EventCause, HistoricEvent } from './instance-views.ts'
 import { happenedBy, stateAt } from './state-at.ts'
 
 /** Of the mailbox only the number is wanted. */
@@ -145,34 +145,6 @@ export function eventOf(
 export function causeOf({ name, meta }: Extract<Entry, { kind: 'input' }>): EventCause {
   const { from, command } = meta
   return { input: name, from, commandId: command ?? (from.kind === 'message' ? from.id : null) }
-}
-
-/** @internal */
-export async function readDeadTimers(
-  engine: Engine,
-  decider: Definition | string,
-  id: string,
-  options?: AbortOption,
-): Promise<readonly TimerFailure[]> {
-  engine.assertOpen()
-  const { type } = deciderOf(engine, decider)
-  const named = checkInstanceId(id)
-  return reading('deadTimers()', options, async () => {
-    const run = await findInstanceRun(engine, type, named)
-    return run === null ? [] : deadTimersOf(engine, run.id)
-  })
-}
-
-async function deadTimersOf({ payloads, store }: Engine, runId: string): Promise<readonly TimerFailure[]> {
-  const dead: TimerFailure[] = []
-  for await (const { entries } of loadJournal(store, runId)) {
-    for (const { seq, at, kind, name, meta, data } of entries.filter((entry) => entry.kind === 'timer-failed')) {
-      const error = payloads.decode(await payloads.fetch(data), payloads.place(runId, seq, kind, name))
-      const key = name.startsWith('#') ? null : name
-      dead.push({ seq, at: new Date(at), key, attempts: meta.attempt, error })
-    }
-  }
-  return dead
 }
 
 /** @internal */

@@ -1,6 +1,7 @@
 // All state invariants, and how they are checked.
 
-import { exchangeInvariants, type ExchangeState } from './exchange.ts'
+import { dueIsEarliestTimer, effectRunsFollowJournal } from './deciders.ts'
+import { exchangeInvariants as ofExchange, type ExchangeState } from './exchange.ts'
 import { feedInvariants, type FeedItem } from './feed.ts'
 import { idempotencyKey, oneKeyOneLiveRun } from './fleet.ts'
 import type { FleetInvariant, RunInvariant, RunState, Violation } from './invariant.ts'
@@ -56,9 +57,12 @@ const runInvariants: readonly RunInvariant[] = [
   timerIsSet,
   timerOnce,
   timerNeverEarly,
+  dueIsEarliestTimer,
 ]
 
 const fleetInvariants: readonly FleetInvariant[] = [oneKeyOneLiveRun, idempotencyKey]
+
+const exchangeInvariants = [...ofExchange, effectRunsFollowJournal]
 
 /** The violations in one committed run. */
 export function checkRun(state: RunState, now: number): readonly Violation[] {
@@ -77,7 +81,7 @@ export function checkAll(states: readonly RunState[], now: number): readonly Vio
   return [...alone, ...together]
 }
 
-/** The violations in waits, broadcasts and chores. The runs must be all that the store holds. */
+/** The violations in waits, broadcasts, chores and effects. The runs must be all that the store holds. */
 export function checkExchange(state: ExchangeState, states: readonly RunState[], now: number): readonly Violation[] {
   return exchangeInvariants.flatMap(({ name, check }) => check(state, states, now).map((found) => ({ name, ...found })))
 }

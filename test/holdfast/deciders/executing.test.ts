@@ -1,7 +1,7 @@
 // Inputs of deciders from end to end, on every store: what a caller learns, and what is in the journal then.
 
 import { describe, expect, it } from 'vitest'
-import { decider, decision, topic, type Holdfast } from 'holdfast'
+import { decider, decision, type Holdfast } from 'holdfast'
 import { everyStore } from '../stores.ts'
 import { orderOf, type OrderCall } from './order.ts'
 
@@ -304,15 +304,5 @@ describe.each(everyStore)('execute on $name', ({ make }) => {
       ({ seq }) => seq,
     )
     expect(numbers).toEqual(numbers?.map((_, at) => at + 1))
-  })
-})
-
-describe('deciders of a Holdfast', () => {
-  it('IF-A11 of one type and version are registered once', async () => {
-    const { open } = await (everyStore[0] as (typeof everyStore)[number]).make()
-    await expect(open({ workflows: [orderOf(), orderOf()] })).rejects.toMatchObject({ code: 'WORKFLOW_EXISTS' })
-    await expect(open({ workflows: [orderOf(), topic('order')] as never })).rejects.toMatchObject({
-      code: 'INVALID_OPTION',
-    })
   })
 })

@@ -58,6 +58,7 @@ const signal = waiting({ kind: 'signal', name: 'go' })
 const message = (position: number, id = `m${position}`): Message => {
   return { id, runId: 'run', kind: 'signal', name: 'go', data: '1', policy: null, position, at: 1_500 }
 }
+const ofDeciders = new Set(['due_is_earliest_timer', 'effect_runs_follow_journal'])
 const parked = { status: 'waiting', readiness: 'idle', due: null } as const
 const leased = { status: 'running', readiness: 'leased', due: null, session: 's', token: 1 } as const
 const over = { status: 'failed', readiness: 'idle', due: null, endedAt: 2_000 } as const
@@ -229,7 +230,7 @@ describe('a state', () => {
   it('has no invariant that was never broken', () => {
     const fleet = ['one_key_one_live_run', 'idempotency_key', 'feed_dense', 'feed_complete', 'sent_delivered']
     const together = [...fleet, 'end_notified', 'queue_not_stuck', 'late_catch_up', 'leftovers_settled']
-    const names = stateInvariants.map(({ name }) => name)
+    const names = stateInvariants.map(({ name }) => name).filter((name) => !ofDeciders.has(name))
     expect([...Object.keys(brokenStates), ...together].toSorted()).toEqual(names.toSorted())
   })
 })

@@ -6,6 +6,7 @@
 import { mostOffenders } from '../../../core/invariants/check.ts'
 import type { InvariantCheck } from '../../../store.ts'
 import { malformedEntry, malformedRun, wrongKeyText, wrongStatusFields } from '../../row-checks.ts'
+import { deciderChecksOf } from './check-deciders.ts'
 import { exchangeChecksOf } from './check-exchange.ts'
 import { feedChecksOf } from './check-feed.ts'
 import { sentCheckOf } from './check-sent.ts'
@@ -325,6 +326,8 @@ function checksOf(schema: string, now: string, { runs, journal }: Tables): Reado
         select id, count(*) over (partition by started_as, idempotency_key) as sharers from ${runs}
         where idempotency_key is not null and deleted_at is null) as keyed
       where sharers > 1`,
+
+    ...deciderChecksOf(now, { runs, journal, messages }),
 
     ...feedChecksOf(schema, { runs, journal }),
 

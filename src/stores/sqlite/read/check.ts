@@ -11,6 +11,7 @@ import type { InvariantCheck } from '../../../store.ts'
 import { malformedEntry, malformedRun, wrongKeyText, wrongProjection, wrongStatusFields } from '../../row-checks.ts'
 import type { Connection } from '../driver/connection.ts'
 import { nowExpression } from '../driver/settings.ts'
+import { deciderChecks } from './check-deciders.ts'
 
 const text = (json: string, field: string | number): string => `(${json} ->> ${quoted(field)})`
 const number = (json: string, field: string | number): string => `cast(${text(json, field)} as integer)`
@@ -265,6 +266,8 @@ export const checks: Readonly<Record<string, string>> = {
         select 1 from ${members(`w.meta -> 'conditions'`, 'c')}
         where ${text('c.value', 'tag')} = ${text('k.meta', 'winner')}
           and ${number('k.meta', 'trueAt')} >= coalesce(${dueOf('c.value', 'w.at')}, 0)))`,
+
+  ...deciderChecks,
 
   one_key_one_live_run: `
     select id from runs where shard = 0 and ended_at is null and deleted_at is null and unique_key in (
