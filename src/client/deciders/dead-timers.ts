@@ -163,7 +163,7 @@ async function settle(
   })
 }
 
-/** False if the instance has moved on, or is held by somebody. */
+/** False if the instance has moved on, or is held by another process. */
 async function isCommitted(engine: Engine, run: WrittenRun, seq: number, { entry, due }: Change): Promise<boolean> {
   const decided: Decided = { ...nothing, append: [entry], due }
   const options = { host: hostOf(engine), run, seq, decided, lease: null, parkIf: null }

@@ -11,19 +11,19 @@ interface Letter {
   readonly text: string
 }
 
-/** Notes when each letter is begun and done, and keeps those back that it is told to. */
+/** Notes when each letter is begun and done, and keeps all of them back until it opens. */
 function office() {
   const lines: string[] = []
   const kept = new Map<string, () => void>()
   let isOpen = false
   return {
     lines,
-    async post({ to, text }: Letter): Promise<void> {
+    post: async ({ to, text }: Letter): Promise<void> => {
       lines.push(`begin ${to} ${text}`)
       if (!isOpen) await new Promise<void>((resolve) => kept.set(text, resolve))
       lines.push(`end ${to} ${text}`)
     },
-    open(): void {
+    open: (): void => {
       isOpen = true
       for (const resolve of kept.values()) resolve()
     },

@@ -54,8 +54,11 @@ describe('a time at which an instance is due', () => {
       { kind: 'input', name: 'Late', meta: { from, outcome: 'accepted' }, data: '1' },
     ]
     for (const one of over) {
-      expect(found(null, [late, one]), one.kind).toBe(false)
-      expect(found(92_000, [late, one]), one.kind).toBe(true)
+      const { kind } = one
+      expect({ kind, found: [found(null, [late, one]), found(92_000, [late, one])] }).toEqual({
+        kind,
+        found: [false, true],
+      })
     }
     expect(
       found(10_000, [late, { kind: 'attempt-failed', name: 'late', meta: { ...attempt, delayMs: 7_000 }, data: '1' }]),
