@@ -5,7 +5,7 @@
 //   subscription()       anywhere else. The position is written after the handler: each event comes at least once, with an id
 //   memoryProjection()   in the memory of each process that projects it, from the first event on
 
-import type { TypedDecider } from '../core/definition/decider-model.ts'
+import type { DeciderDefinition, TypedDecider } from '../core/definition/decider-model.ts'
 import type { Transaction } from '../core/definition/transactions.ts'
 import { HoldfastError } from '../core/errors/error.ts'
 import { checkKey } from '../core/model/key.ts'
@@ -131,6 +131,8 @@ interface Defined {
   readonly name: string
   /** The types of the deciders. */
   readonly from: ReadonlySet<string>
+  /** Those of them that were given as deciders: their code reads the events. */
+  readonly deciders: readonly DeciderDefinition[]
   /** The function for an event of that type; undefined if the projection passes it over. */
   readonly handlerOf: (type: string) => ((...given: readonly unknown[]) => unknown) | undefined
 }
@@ -267,27 +269,31 @@ function defined(name: string, { from, version, handlers, handle }: AnyOptions, 
       `${where} needs either handlers, by the type of the event, or handle, for all.`,
     )
   }
-  const types = sourcesOf(from, where)
-  if (handle !== undefined) return { name, from: types, handlerOf: () => handle as Handler }
+  const sources = sourcesOf(from, where)
+  if (handle !== undefined) return { name, ...sources, handlerOf: () => handle as Handler }
   if (typeof handlers !== 'object' || handlers === null)
     throw wrongOption(`handlers of ${where}`, 'an object with a function for each type of event', handlers)
   const known = new Map(Object.entries(handlers).filter(([, handler]) => handler !== undefined))
   for (const [type, handler] of known) checkFunction(handler, `handlers.${type} of ${where}`, '(event) => …')
-  return { name, from: types, handlerOf: (type) => known.get(type) as Handler | undefined }
+  return { name, ...sources, handlerOf: (type) => known.get(type) as Handler | undefined }
 }
 
 type Handler = (...given: readonly unknown[]) => unknown
 
-function sourcesOf(from: unknown, where: string): ReadonlySet<string> {
+function sourcesOf(from: unknown, where: string): Pick<Defined, 'from' | 'deciders'> {
   const sources: readonly unknown[] = Array.isArray(from) ? (from as readonly unknown[]) : [from]
+  const deciders: DeciderDefinition[] = []
   const types = sources.map((source) => {
     if (typeof source === 'string' && source !== '') return source
     const { type, style } = (source ?? {}) as { readonly type?: unknown; readonly style?: unknown }
-    if (typeof type === 'string' && style === 'decider') return type
+    if (typeof type === 'string' && style === 'decider') {
+      deciders.push(source as DeciderDefinition)
+      return type
+    }
     throw wrongOption(`from of ${where}`, 'a decider, the type of one, or a list of these', source)
   })
   if (types.length === 0) throw wrongOption(`from of ${where}`, 'a decider, the type of one, or a list of these', from)
-  return new Set(types)
+  return { from: new Set(types), deciders }
 }
 
 function count(given: unknown, otherwise: number, option: string): number {

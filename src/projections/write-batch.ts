@@ -43,7 +43,8 @@ export function createBatchWriter(parts: WriterParts): BatchWriter {
 }
 
 interface ReadEvent extends PendingEvent {
-  readonly event: unknown
+  /** Null if it is passed over. */
+  readonly content: { readonly event: unknown } | null
 }
 
 /** Their payloads, read before a transaction is open; the first that cannot be read ends the list. */
@@ -55,7 +56,7 @@ async function readAll(
   const read: ReadEvent[] = []
   for (const [at, one] of events.entries()) {
     try {
-      read.push({ ...one, event: await readEvent(engine, one, () => !signal.aborted) })
+      read.push({ ...one, content: await readEvent(engine, one, () => !signal.aborted) })
     } catch (error) {
       return { read, failed: { outcome: 'failed', at, error, to: from } }
     }
@@ -84,7 +85,7 @@ class TransactionWriter implements BatchWriter {
         for (const [index, one] of read.entries()) {
           at = index
           const tools: TransactionTools = { ...toolsOf(one), tx, isRebuild }
-          await one.handler(one.event, tools)
+          if (one.content !== null) await one.handler(one.content.event, tools)
         }
         at = null
         await check()
@@ -116,7 +117,7 @@ class OutsideWriter implements BatchWriter {
     for (const [at, one] of read.entries()) {
       if (signal.aborted || !isHeld()) return { outcome: 'lost' }
       try {
-        await one.handler(one.event, toolsOf(one))
+        if (one.content !== null) await one.handler(one.content.event, toolsOf(one))
       } catch (error) {
         return this.failedAt(events, advance, { at, error })
       }
