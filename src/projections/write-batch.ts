@@ -72,7 +72,8 @@ class TransactionWriter implements BatchWriter {
   }
 
   async write(events: readonly PendingEvent[], advance: Advance): Promise<Written> {
-    const { engine, signal } = this.parts
+    const { engine, signal, projection } = this.parts
+    const { batched } = projection
     const { transactions } = engine
     if (transactions === null) throw bug('A projection writes in transactions where there are none')
     const { read, failed } = await readAll(this.parts, events, advance)
@@ -82,12 +83,19 @@ class TransactionWriter implements BatchWriter {
     const isRebuild = advance.part === 'rebuild'
     const done = await transactions(
       async (tx, { store, check }) => {
+        const handled = read.filter(({ content }) => content !== null)
+        await batched?.begin(
+          tx,
+          handled.map((one) => toolsOf(one).instance),
+          isRebuild,
+        )
         for (const [index, one] of read.entries()) {
           at = index
           const tools: TransactionTools = { ...toolsOf(one), tx, isRebuild }
           if (one.content !== null) await one.handler(one.content.event, tools)
         }
         at = null
+        await batched?.end(tx, isRebuild)
         await check()
         const answer = await store.commandProjection?.(advance)
         if (answer?.outcome !== 'done') throw new Lost()
