@@ -44,6 +44,13 @@ export {
   type TransactionTools,
   type WorkedProjection,
 } from './projections/definition.ts'
+export {
+  tableProjection,
+  type TableProjection,
+  type TableProjectionOptions,
+  type TableRow,
+} from './projections/table-projection.ts'
+export type { ColumnType, ColumnTypes } from './projections/table-sql.ts'
 export type { ProjectionView, ProjectOptions, RunningMemoryProjection } from './projections/projections.ts'
 export type { ProjectionControl } from './projection-control.ts'
 export type { RunningProjection } from './projections/running-projection.ts'

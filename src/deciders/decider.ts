@@ -227,6 +227,7 @@ function modelOf(
     effect: (name) => effects.get(name),
     effectTypes: [...effects.keys()],
     view: viewRules(view, rules),
+    eventType: (written) => (rules.past.retired.has(written) ? null : (rules.past.renamed.get(written) ?? written)),
     readEvent: (event, instanceId) => readEventOf(rules, event, instanceId),
     stateVersion: rules.stateVersion,
     snapshotState: (value) => (isSnapshot(value) ? { state: value.state } : null),

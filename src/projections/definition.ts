@@ -1,11 +1,12 @@
-// What a projection is: which events it takes, and what becomes of them. Three kinds, by where the read model lies:
+// What a projection is: which events it takes, and what becomes of them. Kinds, by where the read model lies:
 //
 //   projection()         in the database of the runs. A handler writes with the application's own transaction, and the position
 //                        of the projection is written in the same one: each event counts exactly once
 //   subscription()       anywhere else. The position is written after the handler: each event comes at least once, with an id
+//   tableProjection()    there, too: a table with one row for each instance (table-projection.ts)
 //   memoryProjection()   in the memory of each process that projects it, from the first event on
 
-import type { TypedDecider } from '../core/definition/decider-model.ts'
+import type { DeciderDefinition, TypedDecider } from '../core/definition/decider-model.ts'
 import type { Transaction } from '../core/definition/transactions.ts'
 import { HoldfastError } from '../core/errors/error.ts'
 import { checkKey } from '../core/model/key.ts'
@@ -67,7 +68,7 @@ type HandlersOf<Event extends { readonly type: string }, Tools> = {
 }
 
 /** Of events of which only a name is known, there is none that says so. */
-type OfType<Event extends { readonly type: string }, Type extends string> = [
+export type OfType<Event extends { readonly type: string }, Type extends string> = [
   Extract<Event, { readonly type: Type }>,
 ] extends [never]
   ? Event
@@ -88,7 +89,7 @@ interface CommonOptions<From> {
   readonly version?: number
 }
 
-interface WorkedOptions<From> extends CommonOptions<From> {
+export interface WorkedOptions<From> extends CommonOptions<From> {
   /** Where it begins when it is projected for the first time. @default 'beginning', with the first event there ever was */
   readonly startAt?: 'beginning' | 'end'
   /** How many events are handled, and committed, together. @default 100 */
@@ -131,6 +132,8 @@ interface Defined {
   readonly name: string
   /** The types of the deciders. */
   readonly from: ReadonlySet<string>
+  /** Those of them that were given as deciders: their code reads the events. */
+  readonly deciders: readonly DeciderDefinition[]
   /** The function for an event of that type; undefined if the projection passes it over. */
   readonly handlerOf: (type: string) => ((...given: readonly unknown[]) => unknown) | undefined
 }
@@ -144,6 +147,14 @@ export interface WorkedProjection extends Defined {
   readonly batch: number
   readonly maxAttempts: number
   readonly rebuild: RebuildHooks | null
+  /** It writes what its handlers make of a batch at once; null if they write by themselves. */
+  readonly batched: BatchedWrites | null
+}
+
+/** Around the handlers of a batch, in their transaction. */
+export interface BatchedWrites {
+  begin(tx: Transaction, instances: readonly string[], isRebuild: boolean): Promise<void>
+  end(tx: Transaction, isRebuild: boolean): Promise<void>
 }
 
 export interface MemoryProjection<Model = unknown> extends Defined {
@@ -171,7 +182,7 @@ export function projection<const From extends EventSource | readonly EventSource
   name: string,
   options: ProjectionOptions<From>,
 ): WorkedProjection {
-  return worked(name, options, 'projection', 'transaction')
+  return worked(name, options, { call: 'projection', kind: 'transaction' })
 }
 
 /**
@@ -185,7 +196,7 @@ export function subscription<const From extends EventSource | readonly EventSour
   name: string,
   options: SubscriptionOptions<From>,
 ): WorkedProjection {
-  return worked(name, options, 'subscription', 'anywhere')
+  return worked(name, options, { call: 'subscription', kind: 'anywhere' })
 }
 
 /**
@@ -208,7 +219,8 @@ export function memoryProjection<const From extends EventSource | readonly Event
   return { ...defined(name, given, where), kind: 'memory', init: given.init as () => Model }
 }
 
-interface AnyOptions {
+/** Options of any of them, before they are checked. */
+export interface AnyOptions {
   readonly from: unknown
   readonly version?: unknown
   readonly startAt?: unknown
@@ -225,15 +237,17 @@ const workedNames = [...commonNames, 'startAt', 'batch', 'maxAttempts']
 
 export const projectionOptionNames = [...workedNames, 'rebuild']
 
-function worked(
-  name: string,
-  options: AnyOptions,
-  call: 'projection' | 'subscription',
-  kind: WorkedProjection['kind'],
-): WorkedProjection {
+interface Making {
+  readonly call: 'projection' | 'subscription' | 'tableProjection'
+  readonly kind: WorkedProjection['kind']
+  /** What else is part of its definition. */
+  readonly about?: Readonly<Record<string, unknown>>
+}
+
+export function worked(name: string, options: AnyOptions, { call, kind, about = {} }: Making): WorkedProjection {
   const where = `${call} ${shown(name)}`
   const elsewhere = { init: 'It belongs to memoryProjection().', rebuild: 'Only projection() can be built anew.' }
-  const names = call === 'projection' ? projectionOptionNames : workedNames
+  const names = call === 'subscription' ? workedNames : projectionOptionNames
   checkOptions(options, names, where, elsewhere)
   const { startAt = 'beginning', rebuild = null } = options
   if (startAt !== 'beginning' && startAt !== 'end')
@@ -249,9 +263,10 @@ function worked(
   return {
     ...common,
     kind,
-    definition: definitionText(kind, options, common.from),
+    definition: definitionText(kind, options, { from: common.from, about }),
     startAt,
     rebuild,
+    batched: null,
     batch: count(options.batch, 100, `batch of ${where}`),
     maxAttempts: count(options.maxAttempts, 8, `maxAttempts of ${where}`),
   }
@@ -267,27 +282,31 @@ function defined(name: string, { from, version, handlers, handle }: AnyOptions, 
       `${where} needs either handlers, by the type of the event, or handle, for all.`,
     )
   }
-  const types = sourcesOf(from, where)
-  if (handle !== undefined) return { name, from: types, handlerOf: () => handle as Handler }
+  const sources = sourcesOf(from, where)
+  if (handle !== undefined) return { name, ...sources, handlerOf: () => handle as Handler }
   if (typeof handlers !== 'object' || handlers === null)
     throw wrongOption(`handlers of ${where}`, 'an object with a function for each type of event', handlers)
   const known = new Map(Object.entries(handlers).filter(([, handler]) => handler !== undefined))
   for (const [type, handler] of known) checkFunction(handler, `handlers.${type} of ${where}`, '(event) => …')
-  return { name, from: types, handlerOf: (type) => known.get(type) as Handler | undefined }
+  return { name, ...sources, handlerOf: (type) => known.get(type) as Handler | undefined }
 }
 
 type Handler = (...given: readonly unknown[]) => unknown
 
-function sourcesOf(from: unknown, where: string): ReadonlySet<string> {
+function sourcesOf(from: unknown, where: string): Pick<Defined, 'from' | 'deciders'> {
   const sources: readonly unknown[] = Array.isArray(from) ? (from as readonly unknown[]) : [from]
+  const deciders: DeciderDefinition[] = []
   const types = sources.map((source) => {
     if (typeof source === 'string' && source !== '') return source
     const { type, style } = (source ?? {}) as { readonly type?: unknown; readonly style?: unknown }
-    if (typeof type === 'string' && style === 'decider') return type
+    if (typeof type === 'string' && style === 'decider') {
+      deciders.push(source as DeciderDefinition)
+      return type
+    }
     throw wrongOption(`from of ${where}`, 'a decider, the type of one, or a list of these', source)
   })
   if (types.length === 0) throw wrongOption(`from of ${where}`, 'a decider, the type of one, or a list of these', from)
-  return new Set(types)
+  return { from: new Set(types), deciders }
 }
 
 function count(given: unknown, otherwise: number, option: string): number {
@@ -297,10 +316,14 @@ function count(given: unknown, otherwise: number, option: string): number {
 }
 
 /** The texts of functions are not part of it: they change with a minifier, and `version` says more. */
-function definitionText(kind: WorkedProjection['kind'], options: AnyOptions, from: ReadonlySet<string>): string {
+function definitionText(
+  kind: WorkedProjection['kind'],
+  options: AnyOptions,
+  { from, about }: { readonly from: ReadonlySet<string>; readonly about: object },
+): string {
   const { version = 1, handlers } = options
   const events = handlers === undefined ? 'all' : Object.keys(handlers).toSorted()
-  return JSON.stringify({ version, kind, from: [...from].toSorted(), events })
+  return JSON.stringify({ version, kind, from: [...from].toSorted(), events, ...about })
 }
 
 /** The error of a projection that the store knows with another definition: says what differs. */

@@ -43,7 +43,8 @@ export function createBatchWriter(parts: WriterParts): BatchWriter {
 }
 
 interface ReadEvent extends PendingEvent {
-  readonly event: unknown
+  /** Null if it is passed over. */
+  readonly content: { readonly event: unknown } | null
 }
 
 /** Their payloads, read before a transaction is open; the first that cannot be read ends the list. */
@@ -55,7 +56,7 @@ async function readAll(
   const read: ReadEvent[] = []
   for (const [at, one] of events.entries()) {
     try {
-      read.push({ ...one, event: await readEvent(engine, one, () => !signal.aborted) })
+      read.push({ ...one, content: await readEvent(engine, one, () => !signal.aborted) })
     } catch (error) {
       return { read, failed: { outcome: 'failed', at, error, to: from } }
     }
@@ -71,7 +72,8 @@ class TransactionWriter implements BatchWriter {
   }
 
   async write(events: readonly PendingEvent[], advance: Advance): Promise<Written> {
-    const { engine, signal } = this.parts
+    const { engine, signal, projection } = this.parts
+    const { batched } = projection
     const { transactions } = engine
     if (transactions === null) throw bug('A projection writes in transactions where there are none')
     const { read, failed } = await readAll(this.parts, events, advance)
@@ -81,12 +83,19 @@ class TransactionWriter implements BatchWriter {
     const isRebuild = advance.part === 'rebuild'
     const done = await transactions(
       async (tx, { store, check }) => {
+        const handled = read.filter(({ content }) => content !== null)
+        await batched?.begin(
+          tx,
+          handled.map((one) => toolsOf(one).instance),
+          isRebuild,
+        )
         for (const [index, one] of read.entries()) {
           at = index
           const tools: TransactionTools = { ...toolsOf(one), tx, isRebuild }
-          await one.handler(one.event, tools)
+          if (one.content !== null) await one.handler(one.content.event, tools)
         }
         at = null
+        await batched?.end(tx, isRebuild)
         await check()
         const answer = await store.commandProjection?.(advance)
         if (answer?.outcome !== 'done') throw new Lost()
@@ -116,7 +125,7 @@ class OutsideWriter implements BatchWriter {
     for (const [at, one] of read.entries()) {
       if (signal.aborted || !isHeld()) return { outcome: 'lost' }
       try {
-        await one.handler(one.event, toolsOf(one))
+        if (one.content !== null) await one.handler(one.content.event, toolsOf(one))
       } catch (error) {
         return this.failedAt(events, advance, { at, error })
       }

@@ -9,6 +9,7 @@ import { workflowOptionNames } from '../../src/functions/api/workflow.ts'
 import { deciderOptionNames } from '../../src/deciders/decider.ts'
 import { holdfastOptionNames } from '../../src/holdfast-options.ts'
 import { projectionOptionNames } from '../../src/projections/definition.ts'
+import { tableOptionNames } from '../../src/projections/table-projection.ts'
 import { testOptionNames } from '../../src/testing/kit/create-test.ts'
 import { workOptionNames } from '../../src/worker/work-options.ts'
 
@@ -35,6 +36,7 @@ describe('docs/options.md', () => {
     ['workflow(', 'option', workflowOptionNames],
     ['decider(', 'option', deciderOptionNames],
     ['projection(', 'option', projectionOptionNames],
+    ['tableProjection(', 'option', tableOptionNames],
     ['ctx.step(', 'option', transactionOptionNames],
     ['holdfast.start(', 'option', startOptionNames],
     ['holdfast.work(', 'option', workOptionNames],
@@ -50,6 +52,7 @@ describe('docs/options.md', () => {
       'workflow(',
       'decider(',
       'projection(',
+      'tableProjection(',
       'ctx.step(',
       'holdfast.start(',
       'holdfast.work(',

@@ -1,6 +1,13 @@
 // What the compiler makes of projections: which event a handler gets, and which handlers there are none for. Never run.
 
-import { memoryProjection, projection, subscription, type AnyEvent, type RunningMemoryProjection } from 'holdfast'
+import {
+  memoryProjection,
+  projection,
+  subscription,
+  tableProjection,
+  type AnyEvent,
+  type RunningMemoryProjection,
+} from 'holdfast'
 import type { Holdfast } from 'holdfast'
 import { decider, decision } from '../../src/deciders/index.ts'
 import { expectType, type Equal } from './expect-type.ts'
@@ -56,6 +63,26 @@ const counts = memoryProjection('counts', {
   from: order,
   init: () => ({ paid: 0 }),
   handlers: { Paid: (model, { amount }) => ({ paid: model.paid + amount }) },
+})
+
+/** Columns have types, both ways. */
+const table = { from: order, table: 'orders', columns: { to: 'text', paid: 'number', isOpen: 'boolean' } } as const
+export const orders = tableProjection('orders', {
+  ...table,
+  handlers: {
+    Created: (row, { to }) => {
+      expectType<
+        Equal<typeof row, { readonly to: string | null; readonly paid: number | null; readonly isOpen: boolean | null }>
+      >(true)
+      return { to, isOpen: true }
+    },
+    Paid: ({ paid }, { amount }) => ({ paid: (paid ?? 0) + amount }),
+  },
+})
+export const wrongColumn = tableProjection('orders', {
+  ...table,
+  // @ts-expect-error the column holds numbers
+  handlers: { Paid: () => ({ paid: 'all' }) },
 })
 
 export async function project(holdfast: Holdfast): Promise<void> {

@@ -69,6 +69,8 @@ export interface DeciderModel {
   readonly effectTypes: readonly string[]
   /** How people see its states; null if its author does not say. */
   readonly view: DeciderView | null
+  /** What an event type that was written under this name is called now; null if it is retired. */
+  eventType(written: string): string | null
   /** An event as `evolve` gets it; null if its type is retired, which is not even read. Throws EVENT_UNREADABLE. */
   readEvent(event: RecordedEvent, instanceId: string): { readonly event: unknown } | null
   /** The `stateVersion` of this code. */
