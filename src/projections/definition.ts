@@ -5,7 +5,12 @@
 //   subscription()       anywhere else. The position is written after the handler: each event comes at least once, with an id
 //   memoryProjection()   in the memory of each process that projects it, from the first event on
 
-import type { TypedDecider } from '../core/definition/decider-model.ts'
+import {
+  isDecider,
+  type DeciderDefinition,
+  type ErasedEvent,
+  type TypedDecider,
+} from '../core/definition/decider-model.ts'
 import type { Transaction } from '../core/definition/transactions.ts'
 import { HoldfastError } from '../core/errors/error.ts'
 import { checkKey } from '../core/model/key.ts'
@@ -105,18 +110,28 @@ export interface RebuildHooks {
   readonly swap: (tx: Transaction) => unknown
 }
 
-export type ProjectionOptions<From> = WorkedOptions<From> & {
-  /** How it is built anew. @default it cannot be */
-  readonly rebuild?: RebuildHooks
-} & Handling<EventsOf<From>, TransactionTools>
+interface ErasedOption<Tools> {
+  /** What becomes of an event whose data subject was erased, of a type that it handles. @default it is passed over */
+  readonly onErased?: (event: ErasedEvent, tools: Tools) => unknown
+}
 
-export type SubscriptionOptions<From> = WorkedOptions<From> & Handling<EventsOf<From>, EventTools>
+export type ProjectionOptions<From> = WorkedOptions<From> &
+  ErasedOption<TransactionTools> & {
+    /** How it is built anew. @default it cannot be */
+    readonly rebuild?: RebuildHooks
+  } & Handling<EventsOf<From>, TransactionTools>
+
+export type SubscriptionOptions<From> = WorkedOptions<From> &
+  ErasedOption<EventTools> &
+  Handling<EventsOf<From>, EventTools>
 
 type FoldHandler<Model, Event> = (model: Model, event: Event, tools: EventTools) => Model | void
 
 export type MemoryProjectionOptions<From, Model> = CommonOptions<From> & {
   /** The read model before any event. */
   readonly init: () => Model
+  /** What becomes of an event whose data subject was erased, of a type that it handles. @default it is passed over */
+  readonly onErased?: FoldHandler<NoInfer<Model>, ErasedEvent>
 } & (
     | {
         readonly handlers: {
@@ -127,12 +142,18 @@ export type MemoryProjectionOptions<From, Model> = CommonOptions<From> & {
     | { readonly handle: FoldHandler<NoInfer<Model>, EventsOf<From>>; readonly handlers?: never }
   )
 
+export type EventHandler = (...given: readonly unknown[]) => unknown
+
 interface Defined {
   readonly name: string
   /** The types of the deciders. */
   readonly from: ReadonlySet<string>
+  /** Those that were given themselves: they say how their events are read. */
+  readonly deciders: readonly DeciderDefinition[]
   /** The function for an event of that type; undefined if the projection passes it over. */
-  readonly handlerOf: (type: string) => ((...given: readonly unknown[]) => unknown) | undefined
+  readonly handlerOf: (type: string) => EventHandler | undefined
+  /** For an erased event; undefined if it is passed over. */
+  readonly onErased: EventHandler | undefined
 }
 
 /** A projection that the store keeps a position of. */
@@ -218,9 +239,10 @@ interface AnyOptions {
   readonly init?: unknown
   readonly handlers?: Readonly<Record<string, unknown>>
   readonly handle?: unknown
+  readonly onErased?: unknown
 }
 
-const commonNames = ['from', 'version', 'handlers', 'handle']
+const commonNames = ['from', 'version', 'handlers', 'handle', 'onErased']
 const workedNames = [...commonNames, 'startAt', 'batch', 'maxAttempts']
 
 export const projectionOptionNames = [...workedNames, 'rebuild']
@@ -257,28 +279,28 @@ function worked(
   }
 }
 
-function defined(name: string, { from, version, handlers, handle }: AnyOptions, where: string): Defined {
+function defined(name: string, options: AnyOptions, where: string): Defined {
+  const { version, handlers, handle, onErased } = options
   checkKey(name, 'The name of a projection')
   count(version, 1, `version of ${where}`)
   checkFunction(handle, `handle of ${where}`, '(event) => …')
+  checkFunction(onErased, `onErased of ${where}`, '(event) => …')
   if ((handlers === undefined) === (handle === undefined)) {
     throw new HoldfastError(
       'INVALID_OPTION',
       `${where} needs either handlers, by the type of the event, or handle, for all.`,
     )
   }
-  const types = sourcesOf(from, where)
-  if (handle !== undefined) return { name, from: types, handlerOf: () => handle as Handler }
+  const common = { name, ...sourcesOf(options.from, where), onErased: onErased as EventHandler | undefined }
+  if (handle !== undefined) return { ...common, handlerOf: () => handle as EventHandler }
   if (typeof handlers !== 'object' || handlers === null)
     throw wrongOption(`handlers of ${where}`, 'an object with a function for each type of event', handlers)
   const known = new Map(Object.entries(handlers).filter(([, handler]) => handler !== undefined))
   for (const [type, handler] of known) checkFunction(handler, `handlers.${type} of ${where}`, '(event) => …')
-  return { name, from: types, handlerOf: (type) => known.get(type) as Handler | undefined }
+  return { ...common, handlerOf: (type) => known.get(type) as EventHandler | undefined }
 }
 
-type Handler = (...given: readonly unknown[]) => unknown
-
-function sourcesOf(from: unknown, where: string): ReadonlySet<string> {
+function sourcesOf(from: unknown, where: string): Pick<Defined, 'from' | 'deciders'> {
   const sources: readonly unknown[] = Array.isArray(from) ? (from as readonly unknown[]) : [from]
   const types = sources.map((source) => {
     if (typeof source === 'string' && source !== '') return source
@@ -287,7 +309,10 @@ function sourcesOf(from: unknown, where: string): ReadonlySet<string> {
     throw wrongOption(`from of ${where}`, 'a decider, the type of one, or a list of these', source)
   })
   if (types.length === 0) throw wrongOption(`from of ${where}`, 'a decider, the type of one, or a list of these', from)
-  return new Set(types)
+  const deciders = (sources as readonly (string | TypedDecider)[]).filter(
+    (source): source is TypedDecider => typeof source !== 'string' && isDecider(source),
+  )
+  return { from: new Set(types), deciders }
 }
 
 function count(given: unknown, otherwise: number, option: string): number {

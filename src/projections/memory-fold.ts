@@ -85,7 +85,7 @@ export class MemoryFold<Model> {
       const page = await this.reader.read(this.position)
       const last = page.at(-1)
       if (last === undefined) break
-      for (const one of pendingEvents(this.projection, page)) {
+      for (const one of pendingEvents(this.engine, this.projection, page)) {
         if (this.isStopped || this.status !== 'active') return this.position - from
         await this.apply(one)
       }
@@ -97,8 +97,8 @@ export class MemoryFold<Model> {
   private async apply(one: PendingEvent): Promise<void> {
     const { position } = one.change
     try {
-      const event = await readEvent(this.engine, one, () => !this.isStopped)
-      const next = (await one.handler(this.model, event, toolsOf(one))) as Model | undefined
+      const { handler, event } = await readEvent(this.engine, one, () => !this.isStopped)
+      const next = (await handler(this.model, event, toolsOf(one))) as Model | undefined
       if (next !== undefined) this.model = next
       this.moved(position)
     } catch (error) {
@@ -109,7 +109,8 @@ export class MemoryFold<Model> {
       this.status = 'parked'
       this.failure = { ...failed, error: messageOf(error) }
       this.engine.ports.logger.error(
-        `Projection "${this.projection.name}" is parked at event ${id} ("${type}"): ${messageOf(error)} Other projections go on.`,
+        `Projection "${this.projection.name}" is parked at event ${id} ("${type}"): ${messageOf(error)} Other projections go on. Repair ` +
+          'the cause and start this process anew, or skip() the event: its model goes no further.',
         { projection: this.projection.name, event: id, position, error },
       )
     }

@@ -1,40 +1,88 @@
-// An entry of the feed as the handler of a projection gets it.
+// An entry of the feed as the handler of a projection gets it: as the code of its decider reads it. That is the decider that the
+// projection names or, by its type alone, the one that this process knows; without either it is as it was written.
 
+import { isDecider, type DeciderModel, type ErasedEvent } from '../core/definition/decider-model.ts'
+import { isErased } from '../core/payload/codec.ts'
 import { fetchPatiently } from '../core/runtime/fetch.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Change } from '../store.ts'
-import type { EventTools, Projection } from './definition.ts'
+import type { EventHandler, EventTools, Projection } from './definition.ts'
 
 /** One that a projection handles. */
 export interface PendingEvent {
   readonly change: Change
+  /** What its type is called now. */
   readonly type: string
   readonly id: string
-  readonly handler: (...given: readonly unknown[]) => unknown
+  readonly handler: EventHandler
+  /** For what is left of it if its data subject was erased. */
+  readonly onErased: EventHandler | undefined
+  /** Reads it; undefined if this process knows no code of its decider. */
+  readonly model: DeciderModel | undefined
+}
+
+/** One that was read, with the function for it. */
+export interface ReadEvent extends PendingEvent {
+  readonly event: unknown
 }
 
 /** The events of a page that this projection handles, in order. */
-export function pendingEvents(projection: Projection, changes: readonly Change[]): readonly PendingEvent[] {
+export function pendingEvents(
+  engine: Pick<Engine, 'registry'>,
+  projection: Projection,
+  changes: readonly Change[],
+): readonly PendingEvent[] {
+  const { onErased } = projection
   return changes.flatMap((change): readonly PendingEvent[] => {
-    const { entry, runId, type } = change
-    if (entry.kind !== 'event' || !projection.from.has(type)) return []
-    const handler = projection.handlerOf(entry.name)
-    return handler === undefined ? [] : [{ change, type: entry.name, id: `${runId}:${entry.seq}`, handler }]
+    const { entry, runId } = change
+    if (entry.kind !== 'event' || !projection.from.has(change.type)) return []
+    const model = modelOf(engine, projection, change)
+    const type = model === undefined ? entry.name : model.presentType(entry.name)
+    const handler = type === null ? undefined : projection.handlerOf(type)
+    if (type === null || handler === undefined) return []
+    return [{ change, type, id: `${runId}:${entry.seq}`, handler, onErased, model }]
   })
+}
+
+function modelOf(
+  { registry }: Pick<Engine, 'registry'>,
+  { deciders }: Projection,
+  { type, version }: Change,
+): DeciderModel | undefined {
+  const named = deciders.find((one) => one.type === type && one.version === version)
+  const found = named ?? registry.find(type, version)
+  return found !== undefined && isDecider(found) ? found.model : undefined
 }
 
 /** Reads its payload: every handler gets an object of its own. `isWanted`: whether to go on where the text is kept elsewhere. */
 export async function readEvent(
   { payloads, ports }: Engine,
-  { change }: PendingEvent,
+  one: PendingEvent,
   isWanted: () => boolean,
-): Promise<unknown> {
-  const { runId, entry } = change
+): Promise<ReadEvent> {
+  const { runId, entry, key } = one.change
   const { seq, kind, name, data } = entry
-  if (data === null) return null
+  if (data === null) return { ...one, event: null }
   const text = payloads.fetch(data)
   const known = typeof text === 'string' ? text : await fetchPatiently({ ports, payloads }, text, data, isWanted)
-  return payloads.decode(known, payloads.place(runId, seq, kind, name))
+  let erased = false
+  const read = (): unknown => {
+    try {
+      return payloads.decode(known, payloads.place(runId, seq, kind, name))
+    } catch (error) {
+      erased = isErased(error)
+      throw error
+    }
+  }
+  try {
+    const meta = entry.kind === 'event' ? entry.meta : null
+    const event = one.model === undefined ? read() : one.model.readEvent({ seq, name, meta, read }, key ?? runId)?.event
+    if (!erased) return { ...one, event }
+  } catch (error) {
+    if (!erased) throw error
+  }
+  const left: ErasedEvent = { type: one.type, erased: true }
+  return { ...one, event: left, handler: one.onErased ?? (() => undefined) }
 }
 
 export function toolsOf({ change, id }: PendingEvent): EventTools {

@@ -253,9 +253,9 @@ export class Projector {
 
   /** Handles a page: its events in batches, and everything between them by the way. */
   private async handle(page: readonly Change[]): Promise<void> {
-    const { projection } = this.parts
+    const { engine, projection } = this.parts
     const end = page.at(-1)?.position ?? 0
-    let pending = pendingEvents(projection, page)
+    let pending = pendingEvents(engine, projection, page)
     while (!this.isStopped && this.lease !== null) {
       if (pending.length === 0) {
         if (this.lease.position < end) this.noteWritten(await this.write([], end), [])

@@ -7,7 +7,7 @@ import { bug, isStoreAway } from '../core/errors/error.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { ProjectionAnswer, ProjectionCommand, StoreProjections } from '../store.ts'
 import type { TransactionTools, WorkedProjection } from './definition.ts'
-import { readEvent, toolsOf, type PendingEvent } from './projected-event.ts'
+import { readEvent, toolsOf, type PendingEvent, type ReadEvent } from './projected-event.ts'
 
 export type Written =
   | { readonly outcome: 'done' }
@@ -42,10 +42,6 @@ export function createBatchWriter(parts: WriterParts): BatchWriter {
   return parts.projection.kind === 'transaction' ? new TransactionWriter(parts) : new OutsideWriter(parts)
 }
 
-interface ReadEvent extends PendingEvent {
-  readonly event: unknown
-}
-
 /** Their payloads, read before a transaction is open; the first that cannot be read ends the list. */
 async function readAll(
   { engine, signal }: WriterParts,
@@ -55,7 +51,7 @@ async function readAll(
   const read: ReadEvent[] = []
   for (const [at, one] of events.entries()) {
     try {
-      read.push({ ...one, event: await readEvent(engine, one, () => !signal.aborted) })
+      read.push(await readEvent(engine, one, () => !signal.aborted))
     } catch (error) {
       return { read, failed: { outcome: 'failed', at, error, to: from } }
     }
