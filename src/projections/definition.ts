@@ -295,6 +295,8 @@ function defined(name: string, options: AnyOptions, where: string): Defined {
   if (handle !== undefined) return { ...common, handlerOf: () => handle as EventHandler }
   if (typeof handlers !== 'object' || handlers === null)
     throw wrongOption(`handlers of ${where}`, 'an object with a function for each type of event', handlers)
+  if (Object.keys(handlers).length === 0)
+    throw wrongOption(`handlers of ${where}`, 'an object with a function for each type of event', handlers)
   const known = new Map(Object.entries(handlers).filter(([, handler]) => handler !== undefined))
   for (const [type, handler] of known) checkFunction(handler, `handlers.${type} of ${where}`, '(event) => …')
   return { ...common, handlerOf: (type) => known.get(type) as EventHandler | undefined }

@@ -70,6 +70,7 @@ export class MemoryFold<Model> {
   resume(): void {
     this.status = 'active'
     this.failure = null
+    this.engine.projected.failedAt(this.projection.name, null)
     this.wake()
   }
 
@@ -108,6 +109,7 @@ export class MemoryFold<Model> {
       const failed = { position, id, type, of: change.type, instance: change.key, attempts: 1 }
       this.status = 'parked'
       this.failure = { ...failed, error: messageOf(error) }
+      this.engine.projected.failedAt(this.projection.name, this.failure)
       this.engine.ports.logger.error(
         `Projection "${this.projection.name}" is parked at event ${id} ("${type}"): ${messageOf(error)} Other projections go on. Repair ` +
           'the cause and start this process anew, or skip() the event: its model goes no further.',
