@@ -25,7 +25,7 @@ import { InstanceFrame } from './frame/instance-frame.ts'
 import { Instance } from './instance.ts'
 import { pastOf, type PastOptions } from './past/past.ts'
 import { isSnapshot } from './fold/snapshot.ts'
-import { readEventOf } from './past/read-event.ts'
+import { presentType, readEventOf } from './past/read-event.ts'
 import { upcastState } from './past/upcast-state.ts'
 import type { DeciderRules } from './rules.ts'
 import { viewRules } from './view-rules.ts'
@@ -227,7 +227,7 @@ function modelOf(
     effect: (name) => effects.get(name),
     effectTypes: [...effects.keys()],
     view: viewRules(view, rules),
-    eventType: (written) => (rules.past.retired.has(written) ? null : (rules.past.renamed.get(written) ?? written)),
+    presentType: (written) => presentType(rules, written),
     readEvent: (event, instanceId) => readEventOf(rules, event, instanceId),
     stateVersion: rules.stateVersion,
     snapshotState: (value) => (isSnapshot(value) ? { state: value.state } : null),

@@ -1,6 +1,6 @@
 // The decider style, for authors.
 
-export type { ErasedEvent } from './past/erased-event.ts'
+export type { ErasedEvent } from '../core/definition/decider-model.ts'
 export { decider, type Decider } from './decider.ts'
 export type { DeciderTypes } from '../core/definition/decider-model.ts'
 export {

@@ -6,7 +6,7 @@ import type { RetryPolicy } from '../core/definition/retry.ts'
 import type { Schema } from '../core/definition/schema.ts'
 import type { Typed } from './api/decision.ts'
 import type { Past } from './past/past.ts'
-import type { ErasedEvent } from './past/erased-event.ts'
+import type { ErasedEvent } from '../core/definition/decider-model.ts'
 
 export interface DeciderRules {
   readonly type: string

@@ -6,7 +6,7 @@
 //   tableProjection()    there, too: a table with one row for each instance (table-projection.ts)
 //   memoryProjection()   in the memory of each process that projects it, from the first event on
 
-import type { DeciderDefinition, TypedDecider } from '../core/definition/decider-model.ts'
+import type { DeciderDefinition, ErasedEvent, TypedDecider } from '../core/definition/decider-model.ts'
 import type { Transaction } from '../core/definition/transactions.ts'
 import { HoldfastError } from '../core/errors/error.ts'
 import { checkKey } from '../core/model/key.ts'
@@ -106,18 +106,28 @@ export interface RebuildHooks {
   readonly swap: (tx: Transaction) => unknown
 }
 
-export type ProjectionOptions<From> = WorkedOptions<From> & {
-  /** How it is built anew. @default it cannot be */
-  readonly rebuild?: RebuildHooks
-} & Handling<EventsOf<From>, TransactionTools>
+interface ErasedOption<Tools> {
+  /** What becomes of an event whose data subject was erased, of a type that it handles. @default it is passed over */
+  readonly onErased?: (event: ErasedEvent, tools: Tools) => unknown
+}
 
-export type SubscriptionOptions<From> = WorkedOptions<From> & Handling<EventsOf<From>, EventTools>
+export type ProjectionOptions<From> = WorkedOptions<From> &
+  ErasedOption<TransactionTools> & {
+    /** How it is built anew. @default it cannot be */
+    readonly rebuild?: RebuildHooks
+  } & Handling<EventsOf<From>, TransactionTools>
+
+export type SubscriptionOptions<From> = WorkedOptions<From> &
+  ErasedOption<EventTools> &
+  Handling<EventsOf<From>, EventTools>
 
 type FoldHandler<Model, Event> = (model: Model, event: Event, tools: EventTools) => Model | void
 
 export type MemoryProjectionOptions<From, Model> = CommonOptions<From> & {
   /** The read model before any event. */
   readonly init: () => Model
+  /** What becomes of an event whose data subject was erased, of a type that it handles. @default it is passed over */
+  readonly onErased?: FoldHandler<NoInfer<Model>, ErasedEvent>
 } & (
     | {
         readonly handlers: {
@@ -128,6 +138,8 @@ export type MemoryProjectionOptions<From, Model> = CommonOptions<From> & {
     | { readonly handle: FoldHandler<NoInfer<Model>, EventsOf<From>>; readonly handlers?: never }
   )
 
+export type EventHandler = (...given: readonly unknown[]) => unknown
+
 interface Defined {
   readonly name: string
   /** The types of the deciders. */
@@ -135,7 +147,9 @@ interface Defined {
   /** Those of them that were given as deciders: their code reads the events. */
   readonly deciders: readonly DeciderDefinition[]
   /** The function for an event of that type; undefined if the projection passes it over. */
-  readonly handlerOf: (type: string) => ((...given: readonly unknown[]) => unknown) | undefined
+  readonly handlerOf: (type: string) => EventHandler | undefined
+  /** For an erased event; undefined if it is passed over. */
+  readonly onErased: EventHandler | undefined
 }
 
 /** A projection that the store keeps a position of. */
@@ -230,9 +244,10 @@ export interface AnyOptions {
   readonly init?: unknown
   readonly handlers?: Readonly<Record<string, unknown>>
   readonly handle?: unknown
+  readonly onErased?: unknown
 }
 
-const commonNames = ['from', 'version', 'handlers', 'handle']
+const commonNames = ['from', 'version', 'handlers', 'handle', 'onErased']
 const workedNames = [...commonNames, 'startAt', 'batch', 'maxAttempts']
 
 export const projectionOptionNames = [...workedNames, 'rebuild']
@@ -272,26 +287,28 @@ export function worked(name: string, options: AnyOptions, { call, kind, about = 
   }
 }
 
-function defined(name: string, { from, version, handlers, handle }: AnyOptions, where: string): Defined {
+function defined(name: string, options: AnyOptions, where: string): Defined {
+  const { version, handlers, handle, onErased } = options
   checkKey(name, 'The name of a projection')
   count(version, 1, `version of ${where}`)
   checkFunction(handle, `handle of ${where}`, '(event) => …')
+  checkFunction(onErased, `onErased of ${where}`, '(event) => …')
   if ((handlers === undefined) === (handle === undefined)) {
     throw new HoldfastError(
       'INVALID_OPTION',
       `${where} needs either handlers, by the type of the event, or handle, for all.`,
     )
   }
-  const sources = sourcesOf(from, where)
-  if (handle !== undefined) return { name, ...sources, handlerOf: () => handle as Handler }
+  const common = { name, ...sourcesOf(options.from, where), onErased: onErased as EventHandler | undefined }
+  if (handle !== undefined) return { ...common, handlerOf: () => handle as EventHandler }
   if (typeof handlers !== 'object' || handlers === null)
+    throw wrongOption(`handlers of ${where}`, 'an object with a function for each type of event', handlers)
+  if (Object.keys(handlers).length === 0)
     throw wrongOption(`handlers of ${where}`, 'an object with a function for each type of event', handlers)
   const known = new Map(Object.entries(handlers).filter(([, handler]) => handler !== undefined))
   for (const [type, handler] of known) checkFunction(handler, `handlers.${type} of ${where}`, '(event) => …')
-  return { name, ...sources, handlerOf: (type) => known.get(type) as Handler | undefined }
+  return { ...common, handlerOf: (type) => known.get(type) as EventHandler | undefined }
 }
-
-type Handler = (...given: readonly unknown[]) => unknown
 
 function sourcesOf(from: unknown, where: string): Pick<Defined, 'from' | 'deciders'> {
   const sources: readonly unknown[] = Array.isArray(from) ? (from as readonly unknown[]) : [from]

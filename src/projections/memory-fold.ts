@@ -70,6 +70,7 @@ export class MemoryFold<Model> {
   resume(): void {
     this.status = 'active'
     this.failure = null
+    this.engine.projected.failedAt(this.projection.name, null)
     this.wake()
   }
 
@@ -97,9 +98,8 @@ export class MemoryFold<Model> {
   private async apply(one: PendingEvent): Promise<void> {
     const { position } = one.change
     try {
-      const read = await readEvent(this.engine, one, () => !this.isStopped)
-      const next =
-        read === null ? undefined : ((await one.handler(this.model, read.event, toolsOf(one))) as Model | undefined)
+      const { handler, event } = await readEvent(this.engine, one, () => !this.isStopped)
+      const next = (await handler(this.model, event, toolsOf(one))) as Model | undefined
       if (next !== undefined) this.model = next
       this.moved(position)
     } catch (error) {
@@ -109,8 +109,10 @@ export class MemoryFold<Model> {
       const failed = { position, id, type, of: change.type, instance: change.key, attempts: 1 }
       this.status = 'parked'
       this.failure = { ...failed, error: messageOf(error) }
+      this.engine.projected.failedAt(this.projection.name, this.failure)
       this.engine.ports.logger.error(
-        `Projection "${this.projection.name}" is parked at event ${id} ("${type}"): ${messageOf(error)} Other projections go on.`,
+        `Projection "${this.projection.name}" is parked at event ${id} ("${type}"): ${messageOf(error)} Other projections go on. Repair ` +
+          'the cause and start this process anew, or skip() the event: its model goes no further.',
         { projection: this.projection.name, event: id, position, error },
       )
     }

@@ -1,36 +1,46 @@
-// An entry of the feed as the handler of a projection gets it.
+// An entry of the feed as the handler of a projection gets it: as the code of its decider reads it. That is the decider that the
+// projection names or, by its type alone, the one that this process knows; without either it is as it was written.
 
-import { isDecider, type DeciderModel } from '../core/definition/decider-model.ts'
+import { isDecider, type DeciderModel, type ErasedEvent } from '../core/definition/decider-model.ts'
 import { isErased } from '../core/payload/codec.ts'
-import { bug } from '../core/errors/error.ts'
 import { fetchPatiently } from '../core/runtime/fetch.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Change } from '../store.ts'
-import type { EventTools, Projection } from './definition.ts'
+import type { EventHandler, EventTools, Projection } from './definition.ts'
 
 /** One that a projection handles. */
 export interface PendingEvent {
   readonly change: Change
+  /** What its type is called now. */
   readonly type: string
   readonly id: string
-  /** The code that reads it; null if this process does not have it: then it is given as it was written. */
-  readonly model: DeciderModel | null
-  readonly handler: (...given: readonly unknown[]) => unknown
+  readonly handler: EventHandler
+  /** For what is left of it if its data subject was erased. */
+  readonly onErased: EventHandler | undefined
+  /** Reads it; undefined if this process knows no code of its decider. */
+  readonly model: DeciderModel | undefined
 }
 
-/** The events of a page that this projection handles, in order. Retired ones are not among them. */
+/** One that was read, with the function for it. */
+export interface ReadEvent extends PendingEvent {
+  readonly event: unknown
+}
+
+/** The events of a page that this projection handles, in order. */
 export function pendingEvents(
   engine: Pick<Engine, 'registry'>,
   projection: Projection,
   changes: readonly Change[],
 ): readonly PendingEvent[] {
+  const { onErased } = projection
   return changes.flatMap((change): readonly PendingEvent[] => {
-    const { entry, runId, type } = change
-    if (entry.kind !== 'event' || !projection.from.has(type)) return []
+    const { entry, runId } = change
+    if (entry.kind !== 'event' || !projection.from.has(change.type)) return []
     const model = modelOf(engine, projection, change)
-    const present = model === null ? entry.name : model.eventType(entry.name)
-    const handler = present === null ? undefined : projection.handlerOf(present)
-    return handler === undefined ? [] : [{ change, type: entry.name, id: `${runId}:${entry.seq}`, model, handler }]
+    const type = model === undefined ? entry.name : model.presentType(entry.name)
+    const handler = type === null ? undefined : projection.handlerOf(type)
+    if (type === null || handler === undefined) return []
+    return [{ change, type, id: `${runId}:${entry.seq}`, handler, onErased, model }]
   })
 }
 
@@ -42,49 +52,49 @@ function modelOf(
   { registry }: Pick<Engine, 'registry'>,
   { deciders }: Projection,
   { type, version }: Change,
-): DeciderModel | null {
+): DeciderModel | undefined {
   const given = deciders.filter((one) => one.type === type)
-  const newest = (all: readonly number[]): number => Math.max(...all)
   if (given.length > 0) {
-    const last = newest(given.map((one) => one.version))
-    const own = given.find((one) => one.version === version) ?? given.find((one) => one.version === last)
-    return own?.model ?? null
+    const last = Math.max(...given.map((one) => one.version))
+    return (given.find((one) => one.version === version) ?? given.find((one) => one.version === last))?.model
   }
-  if (!registry.hasType(type)) return null
-  const definition = registry.find(type, version) ?? registry.get(type, newest(registry.versions(type)))
-  return isDecider(definition) ? definition.model : null
+  if (!registry.hasType(type)) return undefined
+  const definition = registry.find(type, version) ?? registry.get(type, Math.max(...registry.versions(type)))
+  return isDecider(definition) ? definition.model : undefined
 }
 
 /**
- * Reads it as the present code does: every handler gets an object of its own. Null if its data subject was erased: it is passed over.
- * Throws EVENT_UNREADABLE. `isWanted`: whether to go on where the text is kept elsewhere.
+ * Reads its payload as the present code does: every handler gets an object of its own. Throws EVENT_UNREADABLE. `isWanted`: whether
+ * to go on where the text is kept elsewhere.
  */
 export async function readEvent(
   { payloads, ports }: Engine,
-  { change, model }: PendingEvent,
+  one: PendingEvent,
   isWanted: () => boolean,
-): Promise<{ readonly event: unknown } | null> {
-  const { runId, entry, key } = change
-  if (entry.kind !== 'event') throw bug('A projection handles an entry that is no event')
+): Promise<ReadEvent> {
+  const { runId, entry, key } = one.change
   const { seq, kind, name, data } = entry
+  if (data === null) return { ...one, event: null }
   const text = payloads.fetch(data)
   const known = typeof text === 'string' ? text : await fetchPatiently({ ports, payloads }, text, data, isWanted)
-  let isGone = false
+  let erased = false
   const read = (): unknown => {
     try {
       return payloads.decode(known, payloads.place(runId, seq, kind, name))
     } catch (error) {
-      isGone = isErased(error)
+      erased = isErased(error)
       throw error
     }
   }
   try {
-    const event = model === null ? { event: read() } : model.readEvent({ ...entry, read }, key ?? runId)
-    return isGone ? null : event
+    const meta = entry.kind === 'event' ? entry.meta : null
+    const event = one.model === undefined ? read() : one.model.readEvent({ seq, name, meta, read }, key ?? runId)?.event
+    if (!erased) return { ...one, event }
   } catch (error) {
-    if (isGone) return null
-    throw error
+    if (!erased) throw error
   }
+  const left: ErasedEvent = { type: one.type, erased: true }
+  return { ...one, event: left, handler: one.onErased ?? (() => undefined) }
 }
 
 export function toolsOf({ change, id }: PendingEvent): EventTools {

@@ -61,10 +61,16 @@ export interface ProjectionView {
   } | null
 }
 
+interface Running {
+  stop(): Promise<void> | void
+  wake(): void
+  look?(): Promise<void>
+}
+
 export class Projections {
   private readonly engine: Engine
   private readonly reader: FeedReader
-  private readonly running = new Map<string, { stop(): Promise<void> | void; wake(): void; look?(): Promise<void> }>()
+  private readonly running = new Map<string, Running>()
 
   constructor(engine: Engine) {
     this.engine = engine
@@ -105,22 +111,32 @@ export class Projections {
       )
     }
     const running = new RunningWorkedProjection({ engine, store, reader, projection, auto, leaseMs })
-    this.running.set(name, running)
-    void running.ended.then(() => this.running.delete(name))
+    this.keep(name, running, running.ended)
     try {
       await running.start()
     } catch (error) {
-      this.running.delete(name)
+      this.forget(name)
       throw error
     }
     return running
   }
 
+  private keep(name: string, running: Running, ended: Promise<unknown>): void {
+    this.running.set(name, running)
+    this.engine.projected.joined(name)
+    void ended.then(() => this.forget(name))
+  }
+
+  private forget(name: string): void {
+    this.running.delete(name)
+    this.engine.projected.gone(name)
+  }
+
   private fold(projection: MemoryProjection, auto: boolean): RunningMemoryProjection<unknown> {
     const { engine, reader } = this
     const fold = new MemoryFold(engine, reader, projection)
-    this.running.set(projection.name, { stop: () => fold.stop(), wake: auto ? fold.wake : () => undefined })
-    void fold.ended.promise.then(() => this.running.delete(projection.name))
+    const running = { stop: () => fold.stop(), wake: auto ? fold.wake : () => undefined }
+    this.keep(projection.name, running, fold.ended.promise)
     engine.projected.moved(projection.name, 0)
     if (auto) fold.wake()
     return {
@@ -213,7 +229,7 @@ export class Projections {
     const name = nameOf(projection)
     const given: ProjectionCommand = { name, part: 'live', ...command }
     const answer = await this.store().commandProjection(given)
-    if (answer.outcome === 'not-found') throw unknown(name, await this.store().projections())
+    if (answer.outcome === 'not-found') throw unknownProjection(name, liveNames(await this.store().projections()))
     this.running.get(name)?.wake()
     return answer
   }
@@ -240,11 +256,16 @@ function assertProjection(given: Projection): void {
   )
 }
 
-function unknown(name: string, rows: readonly ProjectionRow[]): HoldfastError {
-  const known = rows.flatMap((row) => (row.part === 'live' ? [row.name] : []))
+function liveNames(rows: readonly ProjectionRow[]): readonly string[] {
+  return rows.flatMap((row) => (row.part === 'live' ? [row.name] : []))
+}
+
+/** PROJECTION_UNKNOWN. One in memory has no row, so the process that projects it is the only one that knows it. */
+export function unknownProjection(name: string, known: readonly string[]): HoldfastError {
   return new HoldfastError(
     'PROJECTION_UNKNOWN',
-    `There is no projection ${quotedText(name)}: no process has projected it yet.${didYouMean(name, known)}`,
+    `There is no projection ${quotedText(name)} in this store: no process has projected it yet, or it is a memoryProjection(), ` +
+      `which the process that projects it controls.${didYouMean(name, known)}`,
     { details: { name, known } },
   )
 }

@@ -56,6 +56,8 @@ export class RunningWorkedProjection implements RunningProjection {
   private readonly over = new Deferred<HoldfastError | null>()
   private rebuild: Projector | null = null
   private isRebuilding = false
+  /** It has said that the rebuild that was asked for cannot be. */
+  private hasRefused = false
   private cancelLook: Cancel = () => undefined
   private isStopped = false
 
@@ -154,13 +156,15 @@ export class RunningWorkedProjection implements RunningProjection {
   private noteRebuild(rows: readonly ProjectionRow[]): void {
     const { definition } = this.parts.projection
     this.isRebuilding = rows.some((row) => row.part === 'rebuild' && row.definition === definition)
+    if (!this.isRebuilding) this.hasRefused = false
   }
 
   private beginRebuild(): void {
     const { projection, engine, auto } = this.parts
     if (this.rebuild !== null || this.isStopped) return
     if (projection.rebuild === null) {
-      engine.ports.logger.error(cannotRebuild(this.name).message, { projection: this.name })
+      if (!this.hasRefused) engine.ports.logger.error(refusedRebuild(this.name), { projection: this.name })
+      this.hasRefused = true
       return
     }
     const rebuild = this.projector('rebuild')
@@ -196,6 +200,10 @@ export function notParked(name: string): HoldfastError {
     'WRONG_STATUS',
     `Projection "${name}" is not parked at that event: there is nothing to skip.`,
   )
+}
+
+function refusedRebuild(name: string): string {
+  return `${cannotRebuild(name).message} Take back what was asked for: holdfast rebuild ${name} --abandon`
 }
 
 export function cannotRebuild(name: string): HoldfastError {

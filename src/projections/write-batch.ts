@@ -7,7 +7,7 @@ import { bug, isStoreAway } from '../core/errors/error.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { ProjectionAnswer, ProjectionCommand, StoreProjections } from '../store.ts'
 import type { TransactionTools, WorkedProjection } from './definition.ts'
-import { readEvent, toolsOf, type PendingEvent } from './projected-event.ts'
+import { readEvent, toolsOf, type PendingEvent, type ReadEvent } from './projected-event.ts'
 
 export type Written =
   | { readonly outcome: 'done' }
@@ -42,11 +42,6 @@ export function createBatchWriter(parts: WriterParts): BatchWriter {
   return parts.projection.kind === 'transaction' ? new TransactionWriter(parts) : new OutsideWriter(parts)
 }
 
-interface ReadEvent extends PendingEvent {
-  /** Null if it is passed over. */
-  readonly content: { readonly event: unknown } | null
-}
-
 /** Their payloads, read before a transaction is open; the first that cannot be read ends the list. */
 async function readAll(
   { engine, signal }: WriterParts,
@@ -56,7 +51,7 @@ async function readAll(
   const read: ReadEvent[] = []
   for (const [at, one] of events.entries()) {
     try {
-      read.push({ ...one, content: await readEvent(engine, one, () => !signal.aborted) })
+      read.push(await readEvent(engine, one, () => !signal.aborted))
     } catch (error) {
       return { read, failed: { outcome: 'failed', at, error, to: from } }
     }
@@ -83,16 +78,15 @@ class TransactionWriter implements BatchWriter {
     const isRebuild = advance.part === 'rebuild'
     const done = await transactions(
       async (tx, { store, check }) => {
-        const handled = read.filter(({ content }) => content !== null)
         await batched?.begin(
           tx,
-          handled.map((one) => toolsOf(one).instance),
+          read.map((one) => toolsOf(one).instance),
           isRebuild,
         )
         for (const [index, one] of read.entries()) {
           at = index
           const tools: TransactionTools = { ...toolsOf(one), tx, isRebuild }
-          if (one.content !== null) await one.handler(one.content.event, tools)
+          await one.handler(one.event, tools)
         }
         at = null
         await batched?.end(tx, isRebuild)
@@ -125,7 +119,7 @@ class OutsideWriter implements BatchWriter {
     for (const [at, one] of read.entries()) {
       if (signal.aborted || !isHeld()) return { outcome: 'lost' }
       try {
-        if (one.content !== null) await one.handler(one.content.event, toolsOf(one))
+        await one.handler(one.event, toolsOf(one))
       } catch (error) {
         return this.failedAt(events, advance, { at, error })
       }

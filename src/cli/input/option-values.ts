@@ -36,11 +36,12 @@ export function pastTime(text: string, name: string, now: number): Date {
   }
 }
 
-/** A point in time: `2026-11-16T00:00:00Z`. */
-export function pointInTime(text: string, name: string): Date {
+/** A point in time: `2026-11-16T00:00:00Z`. `or` is what else the option takes. */
+export function pointInTime(text: string, name: string, or?: string): Date {
   const at = dateOf(text)
   if (at !== null) return at
-  throw usage(`${name} takes a time such as 2026-11-16T08:00:00Z. Got ${quoted(text)}.`)
+  const more = or === undefined ? '' : `, or ${or}`
+  throw usage(`${name} takes a time such as 2026-11-16T08:00:00Z${more}. Got ${quoted(text)}.`)
 }
 
 function dateOf(text: string): Date | null {

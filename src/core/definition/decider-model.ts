@@ -69,8 +69,8 @@ export interface DeciderModel {
   readonly effectTypes: readonly string[]
   /** How people see its states; null if its author does not say. */
   readonly view: DeciderView | null
-  /** What an event type that was written under this name is called now; null if it is retired. */
-  eventType(written: string): string | null
+  /** What an event type that was written is called now; null if it is retired. */
+  presentType(written: string): string | null
   /** An event as `evolve` gets it; null if its type is retired, which is not even read. Throws EVENT_UNREADABLE. */
   readEvent(event: RecordedEvent, instanceId: string): { readonly event: unknown } | null
   /** The `stateVersion` of this code. */
@@ -81,6 +81,12 @@ export interface DeciderModel {
   presentState(state: unknown, stateVersion: number): { readonly state: unknown } | null
   /** An instance of which nothing is known yet: its journal is applied, or its first input offered. */
   open(options: InstanceOptions): DeciderInstance
+}
+
+/** What is left of an event whose data subject was erased. */
+export interface ErasedEvent {
+  readonly type: string
+  readonly erased: true
 }
 
 /** An event as its entry has it. */

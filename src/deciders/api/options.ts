@@ -9,7 +9,7 @@ import type { Schema } from '../../core/definition/schema.ts'
 import type { Typed } from './decision.ts'
 import type { IdChecked, IdLike, IdOption } from './identity.ts'
 import type { EffectOf, EventOf, InputLiteral, StateLiteral, TimerInputOf } from './outcome-types.ts'
-import type { ErasedEvent } from '../past/erased-event.ts'
+import type { ErasedEvent } from '../../core/definition/decider-model.ts'
 import type { ViewOption } from './view-options.ts'
 import type { RenamedOption, UpcastChecked, UpcastStateChecked, UpcastStateLike, UpcastLike } from './past-options.ts'
 

@@ -86,7 +86,7 @@ function recordEffect({ fold, draft }: RecordOptions, effect: Typed): void {
     const hint = didYouMean(type, rules.effects.keys())
     throw new HoldfastError(
       'INVALID_OPTION',
-      `decide asked for an effect ${shown(type)}, and no handler performs it.${hint}`,
+      `decide asked for an effect ${shown(type)}, and no handler performs it.${hint} Add it to the effects of the decider.`,
     )
   }
   const seq = draft.next

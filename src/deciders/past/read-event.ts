@@ -3,23 +3,28 @@
 
 import { HoldfastError, messageOf } from '../../core/errors/error.ts'
 import { isErased } from '../../core/payload/codec.ts'
-import type { RecordedEvent } from '../../core/definition/decider-model.ts'
+import type { ErasedEvent, RecordedEvent } from '../../core/definition/decider-model.ts'
 import { validate } from '../../core/definition/schema.ts'
 import { callPure } from '../../core/runtime/pure-call.ts'
 import { quotedText } from '../../core/text/printable.ts'
 import { shown } from '../../core/text/suggest.ts'
 import type { DeciderRules } from '../rules.ts'
-import type { ErasedEvent } from './erased-event.ts'
+
 import type { Chain } from './past.ts'
+
+/** What an event type that was written is called now; null if it is retired. */
+export function presentType({ past }: Pick<DeciderRules, 'past'>, written: string): string | null {
+  return past.retired.has(written) ? null : (past.renamed.get(written) ?? written)
+}
 
 /** Null if its type is retired: then it is not even decoded. Throws an error of any kind, which says why it cannot be read. */
 export function readEvent(
   rules: DeciderRules,
   { name, meta, read }: RecordedEvent,
 ): { readonly event: unknown } | null {
-  const { retired, renamed, chains } = rules.past
+  const { renamed, chains } = rules.past
   const written = name ?? ''
-  if (retired.has(written)) return null
+  if (presentType(rules, written) === null) return null
   const type = renamed.get(written)
   const event = read()
   if (typeof event !== 'object' || event === null || typeof (event as { type?: unknown }).type !== 'string') {

@@ -247,6 +247,7 @@ describe('what is refused', () => {
     expect(() => projection('', { from: counter, handle })).toThrow('name of a projection')
     expect(() => projection('x', { from: counter } as never)).toThrow('either handlers')
     expect(() => projection('x', { from: counter, handle, handlers: {} } as never)).toThrow('either handlers')
+    expect(() => projection('x', { from: counter, handlers: {} })).toThrow('handlers of projection "x"')
     expect(() => projection('x', { from: [], handle })).toThrow('a decider, the type of one')
     expect(() => projection('x', { from: 5, handle } as never)).toThrow('a decider, the type of one')
     expect(() => projection('x', { from: counter, handle, init: handle } as never)).toThrow('memoryProjection()')

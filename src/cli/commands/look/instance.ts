@@ -86,7 +86,9 @@ function pageOf({ after, limit }: PageOptions): PageOptions {
 /** Entries are named by their numbers, times as everywhere. */
 function momentOf(text: string | undefined): number | Date | undefined {
   if (text === undefined) return undefined
-  return /^\d{1,15}$/.test(text) ? Number(text) : pointInTime(text, '--at')
+  return /^\d{1,15}$/.test(text)
+    ? Number(text)
+    : pointInTime(text, '--at', 'the number of an entry, as holdfast history gives it')
 }
 
 export function noInstance(type: string, id: string, at?: number | Date): HoldfastError {

@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { formatMs } from '../../../core/definition/duration.ts'
 import { visible } from '../../../core/text/printable.ts'
 import type { Holdfast } from '../../../holdfast.ts'
-import type { ProjectionView } from '../../../projections/projections.ts'
+import { unknownProjection, type ProjectionView } from '../../../projections/projections.ts'
 import { examples, type Act, type Call } from '../../command-call.ts'
 import { whole } from '../../input/option-values.ts'
 import { colourOfStatus } from '../../output/run-lines.ts'
@@ -85,16 +85,23 @@ export function registerRebuild(program: Command, act: Act): void {
     await holdfast.projections.rebuild(name)
     return call.printer.answer(
       { name, rebuild: 'asked' },
-      `${shown} is built anew. See how far: holdfast projections ${shown}`,
+      `A process that projects ${shown} builds it anew, if its definition says where (rebuild: { begin, swap }). See how far: ` +
+        `holdfast projections ${shown}`,
     )
   })
 }
 
 async function list({ printer }: Call, holdfast: Holdfast, name: string | undefined): Promise<void> {
   const all = await holdfast.projections.list()
+  if (name !== undefined && !all.some((view) => view.name === name)) {
+    throw unknownProjection(
+      name,
+      all.map((view) => view.name),
+    )
+  }
   const views = all.filter((view) => name === undefined || view.name === name)
   if (printer.isJson) return printer.json({ projections: views })
-  if (views.length === 0) return printer.note('There is no such projection: no process has projected it yet.')
+  if (views.length === 0) return printer.note('There is no projection here: no process has projected one yet.')
   await printer.lines(viewLines(views, printer.columns, printer.paint))
   for (const { name: parked, failure } of views) {
     if (failure === null) continue

@@ -41,7 +41,8 @@ export function diagram(
   if (declared === null && observed === undefined) {
     throw invalid(
       `Decider ${quotedText(type)} declares no state machine. Give it one, view: { definition: { initial, terminal, transitions } }, or ` +
-        'draw what its instances did: diagram(decider, { observed: await holdfast.observe(decider) }).',
+        'draw what its instances did, which needs view: { stateInfo } alone: diagram(decider, { observed: await ' +
+        'holdfast.observe(decider) }), or holdfast diagram --observed.',
     )
   }
   const graph = graphOf(declared, observed ?? null)
