@@ -12,6 +12,7 @@ import { latency } from './scenarios/latency.ts'
 import { neighbours } from './scenarios/neighbours.ts'
 import { parallel } from './scenarios/parallel.ts'
 import { parked } from './scenarios/parked.ts'
+import { projections } from './scenarios/projections.ts'
 import { replay } from './scenarios/replay.ts'
 import { runs } from './scenarios/runs.ts'
 import { steps } from './scenarios/steps.ts'
@@ -31,6 +32,7 @@ export const scenarios: readonly Scenario[] = [
   neighbours,
   replay,
   deciders,
+  projections,
   encryption,
   idle,
 ]

@@ -18,7 +18,7 @@ import {
   type WorkedOptions,
   type WorkedProjection,
 } from './definition.ts'
-import { sqlTypes, Table, type Cell, type ColumnType, type ColumnTypes, type StoredRow } from './table-sql.ts'
+import { sqlTypes, Table, type ColumnType, type ColumnTypes, type StoredRow } from './table-sql.ts'
 
 /** The columns of an author, as handlers get and return them. */
 export type TableRow<Columns> = { readonly [Name in keyof Columns]: CellOf<Columns[Name]> | null }
