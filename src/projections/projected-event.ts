@@ -11,7 +11,7 @@ import type { EventHandler, EventTools, Projection } from './definition.ts'
 /** One that a projection handles. */
 export interface PendingEvent {
   readonly change: Change
-  /** What its type is called now. */
+  /** Its type as it was written. */
   readonly type: string
   readonly id: string
   readonly handler: EventHandler
@@ -40,7 +40,7 @@ export function pendingEvents(
     const type = model === undefined ? entry.name : model.presentType(entry.name)
     const handler = type === null ? undefined : projection.handlerOf(type)
     if (type === null || handler === undefined) return []
-    return [{ change, type, id: `${runId}:${entry.seq}`, handler, onErased, model }]
+    return [{ change, type: entry.name, id: `${runId}:${entry.seq}`, handler, onErased, model }]
   })
 }
 
@@ -93,7 +93,7 @@ export async function readEvent(
   } catch (error) {
     if (!erased) throw error
   }
-  const left: ErasedEvent = { type: one.type, erased: true }
+  const left: ErasedEvent = { type: (name === null ? null : one.model?.presentType(name)) ?? one.type, erased: true }
   return { ...one, event: left, handler: one.onErased ?? (() => undefined) }
 }
 
