@@ -146,12 +146,12 @@ describe.each(everyStore)('an erased event and projections on $name', ({ make })
     expect(names).toEqual(['bob', 'visit'])
 
     const erased: unknown[] = []
-    const told = subscription('told', {
+    const withOne = subscription('with one', {
       from: member,
       handlers: { Signed: () => undefined, Visited: () => undefined },
       onErased: (event, { instance }) => void erased.push([event, instance]),
     })
-    await (await holdfast.project(told, manual)).tick()
+    await (await holdfast.project(withOne, manual)).tick()
     expect(erased).toEqual([[{ type: 'Signed', erased: true }, 'ada']])
 
     const counts = memoryProjection('counts', {
