@@ -13,7 +13,7 @@ const run = promisify(execFile)
 const root = resolve(import.meta.dirname, '..')
 const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
 /** How much an installed package may weigh, in bytes. */
-const mostBytes = 3_000_000
+const mostBytes = 3_500_000
 /** These are about work on Holdfast, not with it. */
 const ourOwn = ['coverage.md', 'performance.md', 'testing.md']
 const guides = (await readdir(join(root, 'docs'))).filter((name) => name.endsWith('.md') && !ourOwn.includes(name))

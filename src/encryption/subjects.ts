@@ -46,7 +46,7 @@ export class Subjects {
   }
 
   /** The key of a text of that subject, under that key of the codec; null if the subject was erased. */
-  key(id: string, codecKey: Uint8Array): Buffer | null {
+  key(id: string, codecKey: Uint8Array): Uint8Array | null {
     const own: unknown = this.options.keys.forSubject(id)
     if (own === null) return null
     if (own instanceof Uint8Array && own.length === keyBytes) return createHmac('sha256', codecKey).update(own).digest()
