@@ -15,9 +15,11 @@ export const instances: ViewSet = (schema, payloads) => {
   const named = `case when ${has('input')} then r.idempotency_key end`
   const instance = { workflow_type: 'r.type', workflow_id: `coalesce(${named}, r.key, r.id::text)` }
   const lock = { locked_until: time(leaseEndOf(schema)), locked_by: 'r.session' }
-  // The run that performs an effect, and what its journal says of its attempts.
-  const performer = `left join ${schema}.runs c on c.shard = r.shard and c.parent_id = r.id
-    and c.type = r.type || '/' || split_part(e.name, '#', 1) and c.metadata::json ->> 'effect' = e.name`
+  // The run that performs an effect, by the id that follows from the entry (`effectRunId`): its metadata is not for viewers.
+  const hash = `encode(sha256(convert_to(r.id::text || ':' || e.seq, 'UTF8')), 'hex')`
+  const performer = `left join ${schema}.runs c on c.shard = r.shard
+    and c.id = (left(r.id::text, 18) || '-8' || regexp_replace(left(${hash}, 15), '^(...)', '\\1-'))::uuid`
+  // What its journal says of its attempts.
   const tried = (kinds: string): string => `from ${schema}.journal a
     where a.shard = c.shard and a.run_id = c.id and a.kind in (${kinds})`
   const isSnapshot = (column: string): string => `(select ${column} from ${schema}.journal s
