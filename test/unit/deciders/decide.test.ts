@@ -110,7 +110,7 @@ describe('an input', () => {
       'Decider "order" could not decide an input "Misspeak" for instance "1": Event "Mispaid", entry 7 of instance "1" of ' +
         'decider "order", cannot be folded: evolve returned nothing, so it does not know this event',
       'Decider "order" could not decide an input "Overreach" for instance "1": decide asked for an effect "shipp", and no ' +
-        'handler performs it. Did you mean "ship"?',
+        'handler performs it. Did you mean "ship"? Add it to the effects of the decider.',
       expect.stringContaining('An input of decider "order" must be an object with a type'),
     ])
     expect(errors[0]?.details).toEqual({ type: 'order', id: '1', input: '{"amount":-1,"orderId":"1","type":"Pay"}' })
