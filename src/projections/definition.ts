@@ -2,8 +2,8 @@
 //
 //   projection()         in the database of the runs. A handler writes with the application's own transaction, and the position
 //                        of the projection is written in the same one: each event counts exactly once
-//   subscription()       anywhere else. The position is written after the handler: each event comes at least once, with an id
 //   tableProjection()    there, too: a table with one row for each instance (table-projection.ts)
+//   subscription()       anywhere else. The position is written after the handler: each event comes at least once, with an id
 //   memoryProjection()   in the memory of each process that projects it, from the first event on
 
 import type { DeciderDefinition, ErasedEvent, TypedDecider } from '../core/definition/decider-model.ts'

@@ -30,7 +30,7 @@ export function recordDecision(
   const { fold, draft } = options
   const recorded = events.map((event) => {
     const { rules } = fold.options
-    const name = presentType(rules, typeOf(event, 'An event'))
+    const name = writtenType(rules, typeOf(event, 'An event'))
     draft.add({ kind: 'event', name, meta: { version: versionOf(rules.past, name) }, value: event })
     return fold.lastEvent
   })
@@ -48,7 +48,7 @@ export function recordDecision(
 }
 
 /** The type of a new event. Throws if it may only be read. */
-function presentType({ past }: DeciderRules, type: string): string {
+function writtenType({ past }: DeciderRules, type: string): string {
   const now = past.renamed.get(type)
   if (now === undefined && !past.retired.has(type)) return type
   const why = now === undefined ? 'it is retired: the fold passes over it' : `it is called ${shown(now)} now`
